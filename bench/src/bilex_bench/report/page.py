@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -68,7 +69,7 @@ def report_page(
     *,
     file_name: str,
     page_name: str = "report.html",
-    predictions: ReadPredictions | None = None,
+    predictions: ReadPredictions = attrgetter("predictions"),
     words: bool = True,
     progress: Progress = SILENT,
 ) -> str:
@@ -221,7 +222,7 @@ def setups_table(board: Board) -> Table | None:
         place = (setup.dataset, setup.pair, setup.seeds)
         cost = (number(result.working_seconds, 1), number(result.gigabytes, 1), result.device)
         rows.append([method, *place, number(result.mixing, 2), *scores, *cost])
-    table = Table.of(
+    table = Table(
         "setups",
         "Every setup",
         "P@1 in percent from source to target (→) and back (←); leak-free is CSLS without the words that "

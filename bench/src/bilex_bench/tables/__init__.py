@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
+from operator import attrgetter
 
 from bilex.core.errors import BilexError, nearest_name
 from bilex_bench.results import Result
-from bilex_bench.tables.paper import (
+from bilex_bench.tables.metrics import (
     ablation_tables,
     full_tables,
     language_model_tables,
@@ -21,10 +22,10 @@ from bilex_bench.tables.paper import (
 )
 from bilex_bench.tables.record import cost_tables, coverage_tables, missing_tables
 from bilex_bench.tables.sheet import ReadPredictions, Sheet, sheets
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Table
 from bilex_bench.tables.words import example_tables, significance_tables
 
-__all__ = ["TABLE_NAMES", "Column", "Table", "build_tables"]
+__all__ = ["TABLE_NAMES", "Table", "build_tables"]
 
 _BUILDERS: dict[str, Callable[[Sheet], list[Table]]] = {
     "main": main_tables,
@@ -47,11 +48,21 @@ TABLE_NAMES = tuple(_BUILDERS)
 def build_tables(
     results: Iterable[Result],
     *,
-    predictions: ReadPredictions | None = None,
+    predictions: ReadPredictions = attrgetter("predictions"),
     names: Iterable[str] = TABLE_NAMES,
     baseline: str | None = None,
 ) -> list[Table]:
-    """The tables that can be made of some results, in the paper's order."""
+    """Build the tables that some results allow, in the paper's order.
+
+    Args:
+        results: Results of one or more data sets.
+        predictions: Reads the answers of a result, where the results do not hold them.
+        names: The tables, some of `TABLE_NAMES`.
+        baseline: The label of the method that others are tested against; C1 by default.
+
+    Raises:
+        BilexError: There is no such table or label.
+    """
     wanted = list(names)
     for name in wanted:
         if name not in _BUILDERS:
@@ -65,9 +76,7 @@ def build_tables(
         raise BilexError(f"no finished setup is called '{baseline}'; there are {listed}.{near}")
     tables: list[Table] = []
     for sheet in found:
-        whole = replace(sheet, baseline=baseline)
-        if predictions is not None:
-            whole = replace(whole, predictions=predictions)
+        whole = replace(sheet, baseline=baseline, predictions=predictions)
         for name in wanted:
             for table in _BUILDERS[name](whole):
                 tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
@@ -75,10 +84,9 @@ def build_tables(
 
 
 def _named(table: Table, dataset: str, before: list[Table]) -> Table:
-    """The table with a name that no other has and that can be a file's."""
+    """The table with a unique name that can be a file's."""
     name = re.sub(r"[^\w.-]+", "-", f"{table.name}-{dataset}" if dataset else table.name)
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     taken = {other.name for other in before}
-    free = next(
-        one for number in count(1) if (one := f"{name}-{number}" if number > 1 else name) not in taken
-    )
-    return replace(table, name=free, title=f"{table.title} ({dataset})" if dataset else table.title)
+    title = f"{table.title} ({dataset})" if dataset else table.title
+    return replace(table, name=next(one for one in names if one not in taken), title=title)

@@ -1,4 +1,4 @@
-"""What the runs were like: coverage of the test dictionaries, time and memory, and what is missing."""
+"""Tables about the runs: coverage of the test dictionaries, time and memory, and what is missing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def coverage_tables(sheet: Sheet) -> list[Table]:
     """How much of each test dictionary the vectors know, and how much of it was among the seeds."""
     rows: list[list[Value]] = []
     for seeds in sheet.seeds:
-        for direction in sheet.directions:
-            counts = dict.fromkeys(  # more than one where vocabularies of several sizes were used
+        for direction in sheet.directions(seeds):
+            counts = dict.fromkeys(  # several where vocabularies of several sizes were used
                 _counts((result.evaluation or {})[direction.way])
                 for method in sheet.methods
                 for result in method.runs.get((direction.pair, seeds), ())
             )
             rows += [[seeds, str(direction), *found] for found in counts]
-    table = Table.of(
+    table = Table(
         "coverage",
         "Coverage of the test dictionaries",
         "Distinct source words of the test dictionary, those with a pair that the vectors know (over "
@@ -55,18 +55,17 @@ def cost_tables(sheet: Sheet) -> list[Table]:
     rows: list[list[Value]] = []
     for method in without_sweep(sheet.methods):
         groups: dict[tuple[str, str], list[Result]] = {}
-        for seeds in sheet.seeds:
-            for (_, name), runs in method.runs.items():
-                for result in runs if name == seeds else ():
-                    groups.setdefault((seeds, _machine(result)), []).append(result)
-        for (seeds, machine), results in groups.items():
-            by_step = [[result.seconds.get(step) for result in results] for step in _STEPS]
-            by_step.append([sum(result.seconds.values()) for result in results])
-            memory = [[r.gigabytes for r in results], [r.gpu_gigabytes for r in results]]
-            times = (_seconds(statistics.median(there)) if (there := _known(s)) else None for s in by_step)
-            greatest = (number(max(_known(values), default=None), 2) for values in memory)
-            rows.append([method.name, seeds, *times, *greatest, number(len(results)), machine])
-    table = Table.of(
+        for result in method.results:
+            groups.setdefault((result.setup.seeds, _machine(result)), []).append(result)
+        for (seeds, machine), results in sorted(groups.items(), key=lambda one: sheet.seeds.index(one[0][0])):
+            spent = [[r.seconds[step] for r in results if step in r.seconds] for step in _STEPS]
+            spent.append([sum(result.seconds.values()) for result in results])
+            medians = (statistics.median(values) if values else None for values in spent)
+            peaks = [[r.gigabytes for r in results], [r.gpu_gigabytes for r in results]]
+            greatest = (max((p for p in values if p is not None), default=None) for values in peaks)
+            memory = (number(peak, 2) for peak in greatest)
+            rows.append([method.name, seeds, *map(_seconds, medians), *memory, number(len(results)), machine])
+    table = Table(
         "cost",
         "Time and memory",
         "Median seconds of each step over the setups of a method; the greatest memory of any of them.",
@@ -83,13 +82,9 @@ def cost_tables(sheet: Sheet) -> list[Table]:
     return [table] if rows else []
 
 
-def _known(values: list[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def _seconds(seconds: float) -> Plain:
-    """Seconds with as many decimals as say something."""
-    return number(seconds, 0 if seconds >= 100 else 1 if seconds >= 1 else 3)
+def _seconds(seconds: float | None) -> Plain:
+    """Seconds with as many decimals as are meaningful."""
+    return number(seconds, 0 if seconds is None or seconds >= 100 else 1 if seconds >= 1 else 3)
 
 
 def _machine(result: Result) -> str:
@@ -116,7 +111,7 @@ def missing_tables(sheet: Sheet) -> list[Table]:
             ]
             if 0 < len(holes) < len(sheet.pairs):
                 rows.append([method.name, seeds, ", ".join(holes), "not run"])
-    table = Table.of(
+    table = Table(
         "missing",
         "What is missing",
         "Setups that failed, and pairs on which a method was not run that others with these seeds have.",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
-
-import jinja2
 
 MISSING = "–"
 Style = Literal["plain", "bold", "italic"]
@@ -18,29 +15,12 @@ _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
         **{letter: f"\\{letter}" for letter in "{}$&#%_"},
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        '"': "''",
-        "*": "$*$",
-        "→": r"$\to$",
-        "λ": r"$\lambda$",
-        "×": r"$\times$",
-        "−": "$-$",
-        "≤": r"$\leq$",
-        "≥": r"$\geq$",
-        "†": r"$\dagger$",
-        "–": "--",
-        "—": "---",
-        "…": r"\ldots{}",
-        "“": "``",
-        "”": "''",
-        "\N{NO-BREAK SPACE}": "~",
-        "[": "{[}",
-        "]": "{]}",
-        "\n": " ",
+        **{"^": r"\textasciicircum{}", "~": r"\textasciitilde{}"},
+        **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "]": "{]}"},
+        **{'"': "''", "“": "``", "”": "''", "–": "--", "—": "---", "…": r"\ldots{}"},
+        **{"*": "$*$", "→": r"$\to$", "λ": r"$\lambda$", "×": r"$\times$", "−": "$-$"},
+        **{"≤": r"$\leq$", "≥": r"$\geq$", "†": r"$\dagger$"},
+        **{"\N{NO-BREAK SPACE}": "~", "\n": " "},
     }
 )
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~]|&(?=#?\w+;))")
@@ -55,7 +35,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Plain:
-    """Text, a number, words, or nothing: what is shown, and what is sorted by and written to CSV."""
+    """Text, a number, words, or nothing: what is shown, and the value to sort by and to write to CSV."""
 
     spans: tuple[Span, ...] = (Span(MISSING),)
     value: Any = None
@@ -63,61 +43,61 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Our metrics, and the reported ones beside them."""
+class Metrics:
+    """Our metrics by name ("" where there is only one), and the reported ones."""
 
     is_number: ClassVar[bool] = True
-    ours: tuple[float | None, ...]  # one or more, such as those of NN and CSLS; None where one is missing
-    reported: tuple[float | None, ...] = ()  # as many; empty where nothing is reported for such a setup
-    best: frozenset[int] = frozenset()  # the places of metrics that are the best of their row
+    ours: Mapping[str, float | None]
+    reported: Mapping[str, float | None] = field(default_factory=dict)  # empty where none is reported
+    best: frozenset[str] = frozenset()  # the names of metrics that are the best of their row
     share: tuple[int, int] | None = None  # over how many of how many directions a mean goes, if not over all
-    decimals: int = 2
 
     @property
     def has_any(self) -> bool:
         """Whether any metric, ours or reported, is there."""
-        return any(value is not None for value in (*self.ours, *self.reported))
+        return any(value is not None for value in (*self.ours.values(), *self.reported.values()))
 
     @property
     def value(self) -> float | None:
         """The last of ours."""
-        return self.ours[-1]
+        return list(self.ours.values())[-1]
 
     @property
     def spans(self) -> tuple[Span, ...]:
         """Ours; in brackets how many directions; in italics and parentheses the reported ones."""
         if not self.has_any:
             return (Span(MISSING),)
-        spans = []
-        for place, value in enumerate(self.ours):
-            spans += [Span("/")] if place else []
-            spans.append(Span(self._shown(value), "bold" if place in self.best else "plain"))
+        spans: list[Span] = []
+        for name, value in self.ours.items():
+            spans += [Span("/")] if spans else []
+            spans.append(Span(_shown(value), "bold" if name in self.best else "plain"))
         if self.share:
             spans.append(Span(f" [{self.share[0]}/{self.share[1]}]"))
         if self.reported:
-            spans += [Span(" "), Span(f"({'/'.join(map(self._shown, self.reported))})", "italic")]
+            spans += [Span(" "), Span(f"({'/'.join(map(_shown, self.reported.values()))})", "italic")]
         return tuple(spans)
 
-    def _shown(self, value: float | None) -> str:
-        return MISSING if value is None else f"{value:.{self.decimals}f}"
+
+def _shown(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.2f}"
 
 
-Cell = Plain | Figures
+Cell = Plain | Metrics
 Value = Cell | str | None  # what a row may be given: text is a text, None is nothing
 
 
 def number(
     value: float | None, decimals: int = 0, *, signed: bool = False, bold: bool = False, text: str = ""
 ) -> Plain:
-    """A number with so many decimals, or as `text` writes it; nothing for None."""
+    """A number with some decimals, or as `text` writes it; nothing for None."""
     if value is None:
         return Plain()
     shown = Span(text or f"{value:{'+' if signed else ''},.{decimals}f}", "bold" if bold else "plain")
     return Plain((shown,), value if text else round(value, max(decimals, 6)), is_number=True)
 
 
-def words(listed: Sequence[str], right: frozenset[str] = frozenset()) -> Plain:
-    """Words, of which those that are right stand out."""
+def words(listed: Sequence[str], right: Sequence[str] = ()) -> Plain:
+    """Words; those that are right are bold."""
     spans: list[Span] = []
     for word in listed:
         spans += [Span(", ")] if spans else []
@@ -125,70 +105,72 @@ def words(listed: Sequence[str], right: frozenset[str] = frozenset()) -> Plain:
     return Plain(tuple(spans) or (Span(MISSING),), ", ".join(listed))
 
 
-class Column(NamedTuple):
-    """A column's heading, and what each of several metrics in its cells is, such as NN and CSLS."""
-
-    name: str
-    parts: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class Table:
-    """One table; `Table.of` makes it of plain values."""
+    """One table; rows may be given texts and None instead of cells."""
 
     name: str  # for file names and references, such as "main"
     title: str
     caption: str  # what the metrics are
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    notes: Sequence[str] = ()
     grouped: bool = True  # whether rows with the same first cell belong together
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        caption: str,
-        columns: Sequence[Column | str],
-        rows: Sequence[Sequence[Value]],
-        notes: Sequence[str] = (),
-        *,
-        grouped: bool = True,
-    ) -> Table:
-        """A table whose columns and texts may be given as plain strings."""
-        for row in rows:
-            if len(row) != len(columns):
-                raise ValueError(f"table '{name}': a row of {len(row)} cells, {len(columns)} columns")
-        headings = tuple(Column(one) if isinstance(one, str) else one for one in columns)
-        return cls(
-            name,
-            title,
-            caption,
-            headings,
-            tuple(tuple(map(_cell, row)) for row in rows),
-            tuple(notes),
-            grouped,
-        )
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(tuple(map(_cell, row)) for row in self.rows))
 
     def markdown(self) -> str:
         """As Markdown, with heading, caption and notes."""
+
+        def escape(text: str) -> str:
+            return _MARKDOWN.sub(r"\\\1", text.replace("\n", " "))
+
         marks: dict[Style, str] = {"plain": "{}", "bold": "**{}**", "italic": "*{}*"}
-        return self._filled("table.md", lambda text: _MARKDOWN.sub(r"\\\1", text.replace("\n", " ")), marks)
+        rows = [[_written(cell, escape, marks) for cell in row] for row in self.rows]
+        aligned = ["---:" if numeric else "---" for numeric in self._numeric()]
+        table = [[*map(escape, self._headings())], aligned, *rows]
+        lines = [f"### {escape(self.title)}", "", escape(self.caption), ""]
+        lines += [f"| {' | '.join(cells)} |" for cells in table]
+        lines += ["", *(f"- {escape(note)}" for note in self.notes)] if self.notes else []
+        return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
         """As a LaTeX float: it needs booktabs and graphicx, and a font that has the words' letters."""
+
+        def escape(text: str) -> str:
+            return text.translate(_LATEX)
+
         marks: dict[Style, str] = {"plain": "{}", "bold": r"\textbf{{{}}}", "italic": r"\textit{{{}}}"}
-        return self._filled("table.tex", lambda text: text.translate(_LATEX), marks, minus="$-$")
+        body: list[str] = []
+        for place, row in enumerate(self.rows):
+            if place and self.grouped and row[0].value != self.rows[place - 1][0].value:
+                body.append(r"\midrule")
+            body.append(" & ".join(_written(cell, escape, marks, minus="$-$") for cell in row) + r" \\")
+        alignment = "".join("r" if numeric else "l" for numeric in self._numeric())
+        lines = [
+            r"% \usepackage{booktabs,graphicx}; words in other alphabets need LuaLaTeX or XeLaTeX.",
+            *(r"\begin{table*}[t]", r"\centering"),
+            rf"\caption{{{escape(self.title)}. {escape(self.caption)}}}",
+            rf"\label{{tab:{self.name}}}",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{alignment}}}",
+            *(r"\toprule", " & ".join(map(escape, self._headings())) + r" \\", r"\midrule"),
+            *(*body, r"\bottomrule", r"\end{tabular}}"),
+            *(rf"\par\footnotesize {escape(note)}" for note in self.notes),
+            r"\end{table*}",
+        ]
+        return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """As CSV: every metric in a column of its own, the reported ones in columns marked so."""
-        shapes = [_Shape(column, cells) for column, cells in zip(self.columns, self._columns(), strict=True)]
+        """As CSV: every metric in its own column, the reported ones in columns marked so."""
+        columns = [
+            column
+            for heading, cells in zip(self.columns, self._by_column(), strict=True)
+            for column in _csv_columns(heading, cells)
+        ]
         file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([name for shape in shapes for name in shape.names()])
-        for row in self.rows:
-            writer.writerow([v for shape, cell in zip(shapes, row, strict=True) for v in shape.values(cell)])
+        csv.writer(file, lineterminator="\n").writerows(zip(*columns, strict=True))
         return file.getvalue()
 
     def as_dict(self) -> dict[str, Any]:
@@ -197,68 +179,34 @@ class Table:
             "name": self.name,
             "title": self.title,
             "caption": self.caption,
-            "columns": [column.name for column in self.columns],
+            "columns": list(self.columns),
             "numeric": self._numeric(),
             "grouped": self.grouped,
             "notes": list(self.notes),
-            "rows": [[_plain(cell) for cell in row] for row in self.rows],
+            "rows": [
+                [
+                    {
+                        "text": "".join(span.text for span in cell.spans),
+                        "value": cell.value,
+                        "spans": [span._asdict() for span in cell.spans],
+                    }
+                    for cell in row
+                ]
+                for row in self.rows
+            ],
         }
 
-    def _columns(self) -> list[tuple[Cell, ...]]:
+    def _by_column(self) -> list[tuple[Cell, ...]]:
         return list(zip(*self.rows, strict=True)) if self.rows else [() for _ in self.columns]
+
+    def _headings(self) -> list[str]:
+        """The columns, with the names of several metrics in their cells, such as NN/CSLS."""
+        found = zip(self.columns, map(_metric_names, self._by_column()), strict=True)
+        return [f"{column} {'/'.join(names)}".strip() for column, names in found]
 
     def _numeric(self) -> list[bool]:
         """Whether each column holds numbers."""
-        return [any(cell.is_number for cell in cells) for cells in self._columns()]
-
-    def _filled(
-        self, template: str, escape: Callable[[str], str], marks: Mapping[Style, str], minus: str = "-"
-    ) -> str:
-        """A template with the table's texts in it."""
-
-        def written(cell: Cell) -> str:
-            shown = "".join(marks[span.style].format(escape(span.text)) for span in cell.spans)
-            return minus + shown[1:] if cell.is_number and shown.startswith("-") else shown
-
-        before = [None, *(row[0].value for row in self.rows)]
-        return (
-            _templates()
-            .get_template(template)
-            .render(
-                name=self.name,
-                title=escape(self.title),
-                caption=escape(self.caption),
-                headings=[f"{escape(name)} {'/'.join(parts)}".strip() for name, parts in self.columns],
-                numeric=self._numeric(),
-                rows=[
-                    {"cells": [*map(written, row)], "starts": self.grouped and row[0].value != last}
-                    for row, last in zip(self.rows, before, strict=False)
-                ],
-                notes=[escape(note) for note in self.notes],
-            )
-        )
-
-
-def best_marked(cells: Sequence[Value]) -> list[Value]:
-    """The cells of a row with the greatest of our metrics, as shown, marked part by part.
-
-    Means over fewer directions than the row has are not comparable, and left out. A metric alone in its
-    row is not marked.
-    """
-    comparable = [cell for cell in cells if isinstance(cell, Figures) and cell.share is None]
-    best: dict[int, float] = {}
-    for place in range(max((len(cell.ours) for cell in comparable), default=0)):
-        shown = [
-            round(value, cell.decimals) for cell in comparable if (value := cell.ours[place]) is not None
-        ]
-        if len(shown) > 1:
-            best[place] = max(shown)
-
-    def marked(cell: Figures) -> Figures:
-        rounded = (value if value is None else round(value, cell.decimals) for value in cell.ours)
-        return replace(cell, best=frozenset(n for n, value in enumerate(rounded) if value == best.get(n, "")))
-
-    return [marked(c) if isinstance(c, Figures) and c.share is None else c for c in cells]
+        return [any(cell.is_number for cell in cells) for cells in self._by_column()]
 
 
 def _cell(value: Value) -> Cell:
@@ -267,55 +215,49 @@ def _cell(value: Value) -> Cell:
     return Plain((Span(value),), value) if isinstance(value, str) else value
 
 
-def _plain(cell: Cell) -> dict[str, Any]:
-    return {
-        "text": "".join(span.text for span in cell.spans),
-        "value": cell.value,
-        "spans": [span._asdict() for span in cell.spans],
-    }
+def _metric_names(cells: Sequence[Cell]) -> list[str]:
+    return list(next((cell.ours for cell in cells if isinstance(cell, Metrics)), [""]))
 
 
-@functools.cache
-def _templates() -> jinja2.Environment:
-    """Templates without HTML's escapes: every text comes escaped for its own format."""
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("bilex_bench", "tables/templates"),
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        comment_start_string="<#",
-        comment_end_string="#>",
-        undefined=jinja2.StrictUndefined,
-    )
+def _written(cell: Cell, escape: Callable[[str], str], marks: Mapping[Style, str], minus: str = "-") -> str:
+    shown = "".join(marks[span.style].format(escape(span.text)) for span in cell.spans)
+    return minus + shown[1:] if cell.is_number and shown.startswith("-") else shown
 
 
-class _Shape:
-    """How many columns of CSV a column becomes: its metrics, the reported ones, the directions of means."""
+def _csv_columns(heading: str, cells: Sequence[Cell]) -> Iterator[list[str]]:
+    """A column as columns of CSV: its metrics, the reported ones, the number of directions of means."""
+    metrics = [cell for cell in cells if isinstance(cell, Metrics)]
+    reported = next((cell.reported for cell in metrics if cell.reported), {})
+    parts = [("ours", name) for name in _metric_names(cells)] + [("reported", name) for name in reported]
+    for place, (kind, name) in enumerate(parts):
+        column = [f"{heading} {name}".strip() + (" reported" if kind == "reported" else "")]
+        for cell in cells:
+            if isinstance(cell, Metrics):
+                value = getattr(cell, kind).get(name)
+                column.append("" if value is None else f"{value:.4f}".rstrip("0").rstrip("."))
+            else:
+                column.append("" if place or cell.value is None else str(cell.value))
+        yield column
+    if any(cell.share for cell in metrics):
+        shares = (cell.share if isinstance(cell, Metrics) else None for cell in cells)
+        yield [f"{heading} directions", *(f"{share[0]}/{share[1]}" if share else "" for share in shares)]
 
-    def __init__(self, column: Column, cells: Sequence[Cell]) -> None:
-        self._column = column
-        figures = [cell for cell in cells if isinstance(cell, Figures)]
-        self._figures = max((len(cell.ours) for cell in figures), default=1)
-        self._reported = max((len(cell.reported) for cell in figures), default=0)
-        self._shared = any(cell.share for cell in figures)
 
-    def names(self) -> Iterator[str]:
-        parts = self._column.parts or ("",) * self._figures
-        for part in parts:
-            yield f"{self._column.name} {part}".strip()
-        for part in parts if self._reported else ():
-            yield " ".join(f"{self._column.name} {part} reported".split())
-        if self._shared:
-            yield f"{self._column.name} directions"
+def best_marked(cells: Sequence[Value]) -> list[Value]:
+    """The cells of a row with the greatest of our metrics, as shown, marked.
 
-    def values(self, cell: Cell) -> Iterator[str]:
-        if not isinstance(cell, Figures):
-            yield "" if cell.value is None else str(cell.value)
-            yield from [""] * (self._figures - 1 + self._reported + self._shared)
-            return
-        missing = [None] * (self._reported - len(cell.reported))
-        for value in (*cell.ours, *cell.reported, *missing):
-            yield "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
-        if self._shared:
-            yield f"{cell.share[0]}/{cell.share[1]}" if cell.share else ""
+    Means over fewer directions than the row has are not comparable, and left out. A metric alone in its
+    row is not marked.
+    """
+    comparable = [cell for cell in cells if isinstance(cell, Metrics) and cell.share is None]
+    shown: dict[str, list[str]] = {}
+    for cell in comparable:
+        for name, value in cell.ours.items():
+            shown.setdefault(name, []).extend([] if value is None else [_shown(value)])
+    best = {name: max(values, key=float) for name, values in shown.items() if len(values) > 1}
+    return [
+        replace(cell, best=frozenset(n for n, v in cell.ours.items() if _shown(v) == best.get(n)))
+        if isinstance(cell, Metrics) and cell.share is None
+        else cell
+        for cell in cells
+    ]

@@ -1,0 +1,424 @@
+"""Tables of metrics: the paper's, with its results beside ours, and leak-free scores."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bilex_bench.reported import (
+    CITATION,
+    LM_NAMES,
+    PANLEX_LANGUAGES,
+    PAPER_LM,
+    PAPER_MIXING,
+    XLING_LANGUAGES,
+    Retrieval,
+    counterpart,
+    reported_by_name,
+)
+from bilex_bench.tables.sheet import Direction, Method, Sheet, is_ablation, same_but, without_sweep
+from bilex_bench.tables.table import Metrics, Table, Value, best_marked
+
+Groups = list[tuple[str, list[Direction]]]  # the name of a row, and the directions of its means
+_CSLS: Mapping[str, Retrieval] = {"": "csls"}
+_NN_AND_CSLS: Mapping[str, Retrieval] = {"NN": "nn", "CSLS": "csls"}
+
+
+def main_tables(sheet: Sheet) -> list[Table]:
+    """P@1 by CSLS, means by language; as in the paper of aligners and of stage C2 over C1."""
+    if sheet.benchmark == "panlex":
+        return []
+    chosen = sheet.only(
+        method
+        for method in without_sweep(sheet.methods)
+        if not is_ablation(method.setup) and (method.setup.lm is None or method.setup.method == "c1")
+    )
+    return _metric_tables(
+        chosen,
+        "main",
+        "P@1 by language",
+        "P@1 × 100 by CSLS. L→* and *→L are means over the directions from and to a language; the last row "
+        "of each number of seeds is the mean over all directions.",
+        ["seeds", "directions", *(m.name for m in chosen.methods)],
+        [
+            [seeds, name, *(_mean_metrics(m, those, seeds) for m in chosen.methods)]
+            for seeds, name, those in _rows(chosen, _by_language)
+        ],
+    )
+
+
+def full_tables(sheet: Sheet) -> list[Table]:
+    """P@1 by NN and CSLS in every direction, one table for each number of seeds, all methods."""
+    tables = []
+    for size in sheet.seeds if sheet.benchmark != "panlex" else ():
+        methods = without_sweep(sheet.methods)
+        chosen = sheet.only(m for m in methods if any(name == size for _, name in m.runs))
+        tables += _metric_tables(
+            chosen,
+            f"full-{size}",
+            f"P@1 in every direction, {size} seeds",
+            f"P@1 × 100 by cosine (NN) and by CSLS, {size} seeds.",
+            ["direction", *(m.name for m in chosen.methods)],
+            [
+                [name, *(_mean_metrics(m, those, size, _NN_AND_CSLS) for m in chosen.methods)]
+                for seeds, name, those in _rows(chosen)
+                if seeds == size
+            ],
+        )
+    return tables
+
+
+def panlex_tables(sheet: Sheet) -> list[Table]:
+    """P@1 by CSLS on PanLex-BLI, where each direction has its own dictionaries."""
+    if sheet.benchmark != "panlex":
+        return []
+
+    def forward(directions: Sequence[Direction]) -> Groups:
+        return _with_mean([direction for direction in directions if direction.way == "forward"])
+
+    return _metric_tables(
+        sheet,
+        "panlex",
+        "PanLex-BLI",
+        "P@1 × 100 by CSLS, from source to target of each dictionary.",
+        ["seeds", "direction", *(m.name for m in sheet.methods)],
+        [
+            [seeds, name, *(_mean_metrics(m, those, seeds) for m in sheet.methods)]
+            for seeds, name, those in _rows(sheet, forward)
+        ],
+    )
+
+
+def over_others_tables(sheet: Sheet) -> list[Table]:
+    """Each aligner that stage C2 was built on, alone and under it, where several were."""
+    tables = []
+    for lm in _models(sheet):
+        stages = sheet.only(_stages(sheet, lm))
+        if len({method.setup.method for method in stages.methods}) < 2:
+            continue
+        aligners = [(_aligner_alone(sheet, stage), stage) for stage in stages.methods]
+        chosen = sheet.only(m for pair in aligners for m in pair if m is not None)
+        rows: list[list[Value]] = []
+        for seeds in stages.seeds:
+            several = Counter(pair for m in stages.methods for pair, name in m.runs if name == seeds)
+            directions = [d for d in stages.directions(seeds) if several[d.pair] > 1]
+            for name, those in _with_mean(directions) if directions else ():
+                rows.append([seeds, name, *(_mean_metrics(m, those, seeds) for m in chosen.methods)])
+        tables += _metric_tables(
+            chosen,
+            "c2-over-others",
+            f"Stage C2 over other methods, {lm}",
+            "P@1 × 100 by CSLS of each aligner alone and of stage C2 over it, in the directions in which "
+            "stage C2 was built on several.",
+            ["seeds", "direction", *(m.name for m in chosen.methods)],
+            rows,
+        )
+    return tables
+
+
+def language_model_tables(sheet: Sheet) -> list[Table]:
+    """C1 alone, stage C2 over it with each language model, and the paper's models where it reports them."""
+    stages = [m for lm in _models(sheet) for m in _stages(sheet, lm) if m.setup.method == "c1"]
+    alone = [found for stage in stages if (found := _aligner_alone(sheet, stage))][:1]
+    chosen = sheet.only([*alone, *stages])
+
+    def reported(lm: str, directions: Iterable[Direction], seeds: str) -> Metrics:
+        names = [f"C2 [{lm}]", *(["C2 (C1)"] if lm == PAPER_LM else [])]
+        rows = ("->".join(direction.languages) for direction in directions)
+        value = _mean([reported_by_name(names, seeds, row, "csls") for row in rows])
+        return Metrics({"": None}, {} if value is None else {"": value})
+
+    def compared(method: Method) -> bool:
+        found = counterpart(method.setup)
+        return found is None or not found.difference
+
+    def heading(method: Method) -> str:
+        """C2 with the model's name, as the paper writes it, where that says enough."""
+        lm = method.setup.lm
+        if lm is None or sum(other.setup.lm == lm for other in chosen.methods) > 1:
+            return method.name
+        return f"C2 [{LM_NAMES.get(lm, lm)}]"
+
+    rows = list(_rows(chosen))
+    ours = {LM_NAMES.get(str(stage.setup.lm)) for stage in stages}
+    theirs = [
+        lm
+        for lm in dict.fromkeys(LM_NAMES.values() if chosen.benchmark == "xling" else ())
+        if lm not in ours and any(reported(lm, those[:1], seeds).has_any for seeds, _, those in rows)
+    ]
+    return _metric_tables(
+        chosen,
+        "lms",
+        "Stage C2 with other language models",
+        "P@1 × 100 by CSLS of C1 alone, and of stage C2 over it with each language model.",
+        ["seeds", "direction", *map(heading, chosen.methods), *(f"C2 [{lm}]" for lm in theirs)],
+        [
+            [
+                *(seeds, name),
+                *(_mean_metrics(m, those, seeds, compared=compared(m)) for m in chosen.methods),
+                *(reported(lm, those, seeds) for lm in theirs),
+            ]
+            for seeds, name, those in rows
+        ],
+        [f"Not run here, only reported: {', '.join(theirs)}."] if theirs else [],
+    )
+
+
+def mixing_tables(sheet: Sheet) -> list[Table]:
+    """The mean over directions by λ, for each stage C2 that was mixed with several."""
+    stages: dict[str, dict[str, Method]] = {}
+    for method in sheet.methods:
+        if method.setup.lm is not None:
+            stages.setdefault(same_but(method.setup, "mixing"), {})[str(method.setup.mixing)] = method
+    swept = [sheet.only(stage.values()) for stage in stages.values() if len(stage) > 1]
+    chosen = sheet.only(method for stage in swept for method in stage.methods)
+    values = {str(method.setup.mixing) for method in chosen.methods}
+    ordered = [*sorted(values - {"auto"}, key=float), *sorted(values & {"auto"})]
+    rows: list[list[Value]] = []
+    for seeds in chosen.seeds:
+        for stage in swept:
+            directions = stage.directions(seeds)
+            if directions:
+                by_mixing = {
+                    str(m.setup.mixing): _mean_metrics(m, directions, seeds, compared=False)
+                    for m in stage.methods
+                }
+                first = stage.methods[0].setup
+                name = f"{first.method} + {first.lm}{'' if first.tune else ', not tuned'}"
+                rows.append([seeds, name, *(by_mixing.get(value, Metrics({"": None})) for value in ordered)])
+    auto = sorted(r.mixing for r in chosen.results if r.setup.mixing == "auto" and r.mixing is not None)
+    choice = []
+    if auto:
+        choice = [f"auto chose λ from {auto[0]:g} to {auto[-1]:g}, {auto[len(auto) // 2]:g} in the middle."]
+    return _metric_tables(
+        chosen,
+        "lambda",
+        "The weight λ of the language model",
+        "Mean P@1 × 100 by CSLS over directions; 0 is the aligner alone, 1 the language model alone, auto is "
+        "chosen on held-out seeds.",
+        ["seeds", "stage C2", *(f"λ = {value}" for value in ordered)],
+        rows,
+        [*choice, "The paper draws its curves without giving the figures."],
+    )
+
+
+def ablation_tables(sheet: Sheet) -> list[Table]:
+    """C1 with and without its parts, models alone, mixtures at the paper's λ; none without an ablation."""
+    chosen = sheet.only(
+        m
+        for m in sheet.methods
+        if m.setup.method == "c1" and (m.setup.lm is None or m.setup.mixing in (PAPER_MIXING, 1))
+    )
+    if not any(is_ablation(method.setup) for method in chosen.methods):
+        return []
+
+    def cell(method: Method, directions: Sequence[Direction], seeds: str, row: str) -> Metrics:
+        """Our means, with the paper's over all its pairs."""
+        metrics = _mean_metrics(method, directions, seeds, _NN_AND_CSLS, compared=False)
+        found = counterpart(method.setup)
+        if found is None or sheet.benchmark != "xling" or not metrics.has_any:
+            return metrics
+        row = "Avg." if row == "mean" else row.replace("→", "->")
+        return _with_reported(
+            metrics, {name: reported_by_name(found.names, seeds, row, r) for name, r in _NN_AND_CSLS.items()}
+        )
+
+    return _metric_tables(
+        chosen,
+        "ablation",
+        "What each part is worth",
+        "P@1 × 100 by cosine (NN) and by CSLS, means over directions. CL is contrastive learning, SL "
+        "self-learning.",
+        ["seeds", "directions", *(m.name for m in chosen.methods)],
+        [
+            [seeds, name, *(cell(m, those, seeds, name) for m in chosen.methods)]
+            for seeds, name, those in _rows(chosen, _by_language)
+        ],
+        means="their means go over all 28 pairs, as the paper gives no others",
+    )
+
+
+def leak_free_tables(sheet: Sheet) -> list[Table]:
+    """Means of the standard score, and of that without words whose pairs were seeds."""
+    rows: list[list[Value]] = []
+    for seeds in sheet.seeds:
+        directions = sheet.directions(seeds)
+        for method in without_sweep(sheet.methods):
+            standard, without = (
+                _mean_metrics(method, directions, seeds, _NN_AND_CSLS, leak_free=free, compared=False)
+                for free in (False, True)
+            )
+            both = {name: (standard.ours[name], without.ours[name]) for name in _NN_AND_CSLS}
+            lost = {name: None if a is None or b is None else b - a for name, (a, b) in both.items()}
+            if standard.has_any:
+                rows.append([seeds, method.name, standard, without, Metrics(lost)])
+    if not rows:
+        return []
+    columns = ["seeds", "method", "standard", "leak-free", "difference"]
+    return [
+        Table(
+            "leak-free",
+            "Standard and leak-free P@1",
+            "Means of P@1 × 100 over directions: over all covered test words (standard), and without the "
+            "words that have a test pair in the training dictionary (leak-free).",
+            columns,
+            rows,
+            _notes(sheet, columns, rows),
+        )
+    ]
+
+
+def _rows(
+    sheet: Sheet, grouped: Callable[[Sequence[Direction]], Groups] | None = None
+) -> Iterator[tuple[str, str, list[Direction]]]:
+    """The seeds, the name and the directions of each row; by default each direction, and the mean."""
+    for seeds in sheet.seeds:
+        for name, directions in (grouped or _with_mean)(sheet.directions(seeds)):
+            yield seeds, name, directions
+
+
+def _with_mean(directions: Sequence[Direction]) -> Groups:
+    """Each direction alone, and all of them."""
+    return [*((str(direction), [direction]) for direction in directions), ("mean", list(directions))]
+
+
+def _by_language(directions: Sequence[Direction]) -> Groups:
+    """Directions from each language, to each language, and all."""
+    groups: Groups = []
+    for language in sorted({language for direction in directions for language in direction.languages}):
+        groups.append((f"{language}→*", [d for d in directions if d.languages[0] == language]))
+        groups.append((f"*→{language}", [d for d in directions if d.languages[1] == language]))
+    return [*groups, ("mean", list(directions))]
+
+
+def _mean_metrics(
+    method: Method,
+    directions: Sequence[Direction],
+    seeds: str,
+    retrievals: Mapping[str, Retrieval] = _CSLS,
+    *,
+    leak_free: bool = False,
+    compared: bool = True,
+) -> Metrics:
+    """The mean P@1 × 100 of a method over directions, with the reported mean over the same ones."""
+    scores: dict[Direction, list[Any]] = {}
+    for direction in directions:
+        found = [method.score(direction, seeds, r, leak_free=leak_free) for r in retrievals.values()]
+        if None not in found:
+            scores[direction] = found
+    if not scores:
+        return Metrics(dict.fromkeys(retrievals))
+    means = map(statistics.fmean, zip(*scores.values(), strict=True))
+    share = (len(scores), len(directions)) if len(scores) < len(directions) else None
+    metrics = Metrics(dict(zip(retrievals, means, strict=True)), share=share)
+    if not compared:
+        return metrics
+    beside = {name: _mean([method.reported(d, seeds, r) for d in scores]) for name, r in retrievals.items()}
+    return _with_reported(metrics, beside)
+
+
+def _with_reported(metrics: Metrics, beside: Mapping[str, float | None]) -> Metrics:
+    return replace(metrics, reported=beside) if any(v is not None for v in beside.values()) else metrics
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean; None where a value is missing."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known and len(known) == len(values) else None
+
+
+def _models(sheet: Sheet) -> list[str]:
+    return list(dict.fromkeys(str(m.setup.lm) for m in sheet.methods if m.setup.lm is not None))
+
+
+def _stages(sheet: Sheet, lm: str) -> list[Method]:
+    """Stages C2 over whole aligners with a tuned model, at the paper's λ, or else at the most frequent λ."""
+    tuned = [m for m in sheet.methods if m.setup.lm == lm and m.setup.tune and m.setup.mixing != 1]
+    counts = Counter(method.setup.mixing for method in tuned)
+    usual = PAPER_MIXING if PAPER_MIXING in counts else max(counts, key=counts.__getitem__, default=None)
+    return [m for m in tuned if m.setup.mixing == usual and not is_ablation(replace(m.setup, lm=None))]
+
+
+def _aligner_alone(sheet: Sheet, stage: Method) -> Method | None:
+    """The aligner that a stage C2 was built on, alone."""
+    families = {result.setup.family for result in stage.results}
+    aligners = (m for m in sheet.methods if m.setup.lm is None)
+    return next((m for m in aligners if any(r.setup.family in families for r in m.results)), None)
+
+
+def _metric_tables(
+    sheet: Sheet,
+    name: str,
+    title: str,
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Value]],
+    notes: Sequence[str] = (),
+    *,
+    means: str = "a mean goes over the same directions as ours",
+) -> list[Table]:
+    """A table with the best metrics marked, and notes; none without metrics.
+
+    Where some cells of a column have reported metrics, the others get dashes.
+    """
+    if not any(isinstance(cell, Metrics) and cell.has_any for row in rows for cell in row):
+        return []
+    reported = [
+        next((cell.reported for cell in column if isinstance(cell, Metrics) and cell.reported), {})
+        for column in zip(*rows, strict=True)
+    ]
+    finished = [
+        best_marked(
+            [
+                replace(cell, reported=dict.fromkeys(names))
+                if isinstance(cell, Metrics) and not cell.reported and cell.has_any
+                else cell
+                for cell, names in zip(row, reported, strict=True)
+            ]
+        )
+        for row in rows
+    ]
+    grouped = isinstance(rows[0][1], str)
+    every = [*_notes(sheet, columns, finished, means), *notes]
+    return [Table(name, title, caption, columns, finished, every, grouped)]
+
+
+def _notes(
+    sheet: Sheet, columns: Sequence[str], rows: Sequence[Sequence[Value]], means: str = ""
+) -> list[str]:
+    """The pairs and vectors of a table; what the reported metrics are, and what their `means` go over."""
+    pairs, listed = len(sheet.pairs), ", ".join(sheet.pairs)
+    limits = {method.setup.limit for method in sheet.methods}
+    words = {f"at most the {limit:,} most frequent words" if limit else "all words" for limit in limits}
+    known = {
+        "xling": f"of XLING's {len(XLING_LANGUAGES) * (len(XLING_LANGUAGES) - 1) // 2} pairs",
+        "panlex": f"of PanLex-BLI's {len(PANLEX_LANGUAGES) * (len(PANLEX_LANGUAGES) - 1)} dictionaries among "
+        "the paper's languages",
+    }
+    notes = [
+        f"{pairs} {known.get(str(sheet.benchmark), 'pair' if pairs == 1 else 'pairs')}: {listed}.",
+        f"Ours: the vectors of data set '{sheet.dataset}', {' or '.join(sorted(words))} of each language.",
+    ]
+    cells = [cell for row in rows for cell in row if isinstance(cell, Metrics)]
+    if any(cell.reported for cell in cells):
+        notes.append(
+            f"In italics and parentheses: reported by {CITATION}, on fastText's Wikipedia vectors with "
+            f"200,000 words per language; {means}. The vectors differ, so compare differences between "
+            "methods rather than single figures."
+        )
+        by_name = dict(zip(columns, zip(*rows, strict=True), strict=True))
+        for method in sheet.methods:
+            found = counterpart(method.setup)
+            compared = (isinstance(c, Metrics) and c.reported for c in by_name.get(method.name, ()))
+            if found and found.difference and any(compared):
+                notes.append(f"Reported beside {method.name}: {found.names[0]}, {found.difference}.")
+    if any(cell.share for cell in cells):
+        notes.append(
+            "In brackets: over how many of the row's directions the mean goes, where some are missing."
+        )
+    if any(len(runs) > 1 for method in sheet.methods for runs in method.runs.values()):
+        notes.append("Where a method was run with several random seeds, its figure is the mean over runs.")
+    return notes
