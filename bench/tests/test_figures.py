@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from bilex.cli import BAD_INPUT, OK, run
 from bilex.core.errors import BilexError
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
-from bilex_bench.figures.board import DARK, Board, colour_of, slug, styles_for
 from bilex_bench.figures.charts import Point, front
-from bilex_bench.figures.tsne import joint_rows, pair_figures, projected
+from bilex_bench.figures.drawing import DARK, Board, colour_of, slug, styles_for
+from bilex_bench.figures.tsne import joint_rows, pair_metrics, projected
 from bilex_bench.results import DIRECTIONS, Result, Setup, WordSample
 from bilex_bench.store import ResultsStore
 from fabricated import LAMBDAS, fabricated, fabricated_results
@@ -229,12 +229,12 @@ def test_vectors_of_unequal_length_keep_their_distances() -> None:
         np.testing.assert_allclose(part @ part.T, unit @ unit.T, atol=1e-6)
 
 
-def test_pair_figures_of_spaces_that_are_known() -> None:
+def test_pair_metrics_of_spaces_that_are_known() -> None:
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(40, 12)).astype(np.float32)
     words = tuple(f"w{i}" for i in range(40))
-    assert pair_figures(WordSample(words, words, rows, rows)) == (pytest.approx(1), 1)
-    shifted = pair_figures(WordSample(words, words, rows, np.roll(rows, 1, axis=0)))
+    assert pair_metrics(WordSample(words, words, rows, rows)) == (pytest.approx(1), 1)
+    shifted = pair_metrics(WordSample(words, words, rows, np.roll(rows, 1, axis=0)))
     assert shifted[1] == 0
     assert abs(shifted[0]) < 0.3
 
@@ -414,6 +414,6 @@ def test_the_command_says_what_is_wrong(
 
 
 def test_the_commands_kinds_are_all_kinds() -> None:
-    from bilex_bench.cli import benchmark_figures
+    from bilex_bench.cli.benchmark import _FIGURES
 
-    assert set(benchmark_figures._KINDS) == set(FIGURES)
+    assert set(_FIGURES) == set(FIGURES)

@@ -13,7 +13,7 @@ from bilex.aligners import get_method, methods
 from bilex.cli import run
 from bilex.model import Translator
 from bilex_bench.figures import draw_figures
-from bilex_bench.figures.board import colour_of
+from bilex_bench.figures.drawing import colour_of
 from bilex_bench.store import ResultsStore
 from bilex_bench.tables import build_tables
 from planted import planted

@@ -15,8 +15,7 @@ import pytest
 
 from bilex.cli import BAD_INPUT, OK, run
 from bilex.core.errors import BilexError
-from bilex_bench.report import report_page
-from bilex_bench.report.page import inline_svg
+from bilex_bench.report import inline_svg, report_page
 from bilex_bench.results import Result
 from bilex_bench.store import ResultsStore
 from browser import AVAILABLE, Browser, browser
@@ -180,9 +179,9 @@ def test_svg_for_a_page_is_small_unique_and_coloured_by_the_page() -> None:
         "</g></svg>"
     )
     assert inline_svg(svg, "f") == (
-        '<svg viewBox="0 0 7 5" aria-hidden="true"><g><defs><path id="f-m1" d="M 0 1.23"></path></defs>'
-        '<g clip-path="url(#f-p1)" style="fill: var(--f0072b2)"><use href="#f-m1" x="1.23" y="2"></use>'
-        '<use href="#f-m1" x="3" y="4"></use></g>'
+        '<svg viewBox="0 0 7 5" aria-hidden="true"><g><defs><path id="f-m1" d="M 0 1.23"/></defs>'
+        '<g clip-path="url(#f-p1)" style="fill: var(--f0072b2)"><use href="#f-m1" x="1.23" y="2"/>'
+        '<use href="#f-m1" x="3" y="4"/></g>'
         '<text style="font-size: 8px; fill: var(--f1b2430)">1.23456 &lt;</text></g></svg>'
     )
 

@@ -205,9 +205,6 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help=_shared()["json"].help)  # for bilex-bench
-
-
 class InputPath(click.Path):
     """A file or folder that a command reads; it must be there, and be neither a pipe nor a device."""
 

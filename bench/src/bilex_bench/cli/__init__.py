@@ -1,1 +1,1 @@
-"""The commands `bilex benchmark` and `bilex data`, registered in the entry-point group `bilex.commands`."""
+"""The commands `bilex benchmark`, `bilex data` and `bilex align-grid`, registered as entry points."""

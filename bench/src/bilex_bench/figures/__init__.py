@@ -1,4 +1,4 @@
-"""Figures of a benchmark: heat map, λ curves, word frequency, time against accuracy, words in the plane."""
+"""Plots of a benchmark: heat map, λ curves, word frequency, time against accuracy, t-SNE of words."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from dataclasses import replace
 
 from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures import charts, tsne
-from bilex_bench.figures.board import Board
-from bilex_bench.figures.drawing import Drawing, Mark, house_style
+from bilex_bench.figures.drawing import Board, Drawing, Mark, house_style
 from bilex_bench.results import Result
 
 __all__ = ["FIGURES", "Drawing", "Mark", "draw_figures"]
 
-_OF_BOARD = {
+_CHARTS = {
     charts.HEAT_MAP: charts.heat_maps,
     charts.LAMBDA: charts.lambda_curves,
     charts.FREQUENCY: charts.frequency,
     charts.TIME: charts.time_accuracy,
 }
-FIGURES = (*_OF_BOARD, tsne.KIND)
+FIGURES = (*_CHARTS, tsne.KIND)
 
 
 def draw_figures(
     results: Iterable[Result], kinds: Sequence[str] = FIGURES, *, progress: Progress = SILENT
 ) -> list[Drawing]:
-    """Draw all figures of some kinds that the results allow; no two have one name."""
+    """Draw all plots of some kinds that the results allow, under unique names."""
     board = Board.of(results)
     with house_style():
-        drawings = [drawing for kind, draw in _OF_BOARD.items() if kind in kinds for drawing in draw(board)]
+        drawings = [drawing for kind, draw in _CHARTS.items() if kind in kinds for drawing in draw(board)]
         drawings += tsne.draw(board, progress) if tsne.KIND in kinds else []
     seen: Counter[str] = Counter()
     found = []

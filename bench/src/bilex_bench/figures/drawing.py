@@ -1,4 +1,4 @@
-"""One figure: how it is made, how it is written to the same bytes every time, what its places stand for."""
+"""What all plots share: colours, the results in comparable form, and writing the same bytes every time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex_bench.figures.board import GRID, INK, MUTED, PAPER, slug
+from bilex_bench.reported import PAPER_MIXING, about
+from bilex_bench.results import DIRECTIONS, Result
+from bilex_bench.tables.sheet import Direction, Method, Sheet, sheets, without_sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +21,22 @@ if TYPE_CHECKING:
 
 DOTS_PER_INCH = 150
 Described = tuple[float, float, str]  # a place in the coordinates of its axes, and what is there
+Line = str | tuple[int, tuple[float, ...]]
 
+PAPER, INK, MUTED, GRID = "#ffffff", "#1b2430", "#5d6b7a", "#dfe4ea"
+SOURCE, TARGET = "#0072b2", "#d55e00"
+# The colours of a dark page.
+DARK = {
+    **{PAPER: "#151a21", INK: "#e6eaf0", MUTED: "#9aa7b5", GRID: "#2b343f"},
+    **{"#0072b2": "#4fa9e0", "#d55e00": "#ff8a3d", "#009e73": "#2fc79b", "#cc79a7": "#e39cc3"},
+    **{"#e69f00": "#f2b632", "#56b4e9": "#8fd0f5", "#999933": "#c4c455", "#7a7a7a": "#a9b0b8"},
+    "#882255": "#d0689b",
+}
+_OF_C2, _OF_OTHERS = "#d55e00", "#882255"
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+_LINES: tuple[Line, ...] = (
+    *("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1))),
+)
 # Text stays text in SVG: it can be searched and copied, and words in any script find a font in the reader's
 # program. Widths are those of DejaVu Sans, which comes with matplotlib and is wider than most.
 _STYLE: dict[str, Any] = {
@@ -49,41 +66,145 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "bilex",
     "text.color": INK,
     "text.parse_math": False,  # a $ in a name is a dollar
-    "xtick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "xtick.labelsize": 8,
-    "ytick.color": MUTED,
-    "ytick.labelcolor": INK,
-    "ytick.labelsize": 8,
+    **{
+        f"{axis}tick.{part}": value
+        for axis in "xy"
+        for part, value in (("color", MUTED), ("labelcolor", INK))
+    },
+    **{"xtick.labelsize": 8, "ytick.labelsize": 8},
 }
+
+
+class Style(NamedTuple):
+    """How a method is drawn."""
+
+    colour: str
+    mark: str
+    line: Line
+
+
+def colour_of(method: str, with_model: bool) -> str:
+    """The colour of an aligner, alone or with a language model."""
+    return _OF_C2 if with_model and method == "c1" else about(method).colour or _OF_OTHERS
+
+
+def styles_for(colours: Iterable[str]) -> list[Style]:
+    """A style for each colour; where a colour is repeated, mark and line differ."""
+    seen: dict[str, int] = {}
+    starts: dict[str, int] = {}
+    styles = []
+    for colour in colours:
+        start = starts.setdefault(colour, len(starts))
+        nth = seen[colour] = seen.get(colour, -1) + 1
+        mark = _MARKS[(start + 5 * nth) % len(_MARKS)]  # 5 and 12 are coprime: 12 marks per colour
+        styles.append(Style(colour, mark, _LINES[nth % len(_LINES)]))
+    return styles
+
+
+class Comparison(NamedTuple):
+    """Methods of one data set and seed dictionary whose means may be compared."""
+
+    dataset: str
+    seeds: str
+    methods: list[Method]  # those that were run on all `pairs`
+    pairs: list[str]  # all pairs of the method that was run on most
+    note: str  # a sentence on the methods that are left out
+
+    @property
+    def title(self) -> str:
+        """The data set and the seeds."""
+        return f"{self.dataset}, {self.seeds} seeds"
+
+    def runs(self, method: Method) -> list[Result]:
+        """The results of a method that its means go over."""
+        return [result for pair in self.pairs for result in method.runs[pair, self.seeds]]
+
+    def mean(self, method: Method) -> float | None:
+        """P@1 by CSLS in percent, the mean over pairs and directions."""
+        directions = [Direction(pair, way) for pair in self.pairs for way in DIRECTIONS]
+        scores = [method.score(direction, self.seeds, "csls") for direction in directions]
+        known = [score for score in scores if score is not None]
+        return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Finished results, sorted for comparison."""
+
+    sheets: list[Sheet]  # one per data set, every experiment under one name
+    styles: dict[str, Style]  # how each method is drawn, by name, in the order of legends
+
+    @classmethod
+    def of(cls, results: Iterable[Result]) -> Board:
+        """Sort results."""
+        found = [sheet for sheet in sheets(results) if sheet.methods]
+        colours: dict[str, str] = {}
+        for sheet in found:
+            for method in _without_sweep(sheet):
+                colours.setdefault(method.name, colour_of(method.setup.method, method.setup.lm is not None))
+        return cls(found, dict(zip(colours, styles_for(colours.values()), strict=True)))
+
+    def comparisons(self, sheet: Sheet) -> list[Comparison]:
+        """What may be averaged, for each seed dictionary of a data set."""
+        return [_comparison(sheet, seeds) for seeds in sheet.seeds if compared(sheet, seeds)]
+
+
+def compared(sheet: Sheet, seeds: str) -> list[Method]:
+    """The methods that are shown side by side; of a sweep over λ only the paper's 0.2 and "auto"."""
+    return [m for m in _without_sweep(sheet) if any(name == seeds for _, name in m.runs)]
+
+
+def _without_sweep(sheet: Sheet) -> list[Method]:
+    return without_sweep(sheet.methods, most=3, kept=(PAPER_MIXING, "auto"))
+
+
+def _comparison(sheet: Sheet, seeds: str) -> Comparison:
+    methods = compared(sheet, seeds)
+    run_on = {method.name: [pair for pair, name in method.runs if name == seeds] for method in methods}
+    most = max(len(pairs) for pairs in run_on.values())
+    pairs = sorted(next(pairs for pairs in run_on.values() if len(pairs) == most))
+    whole = [method for method in methods if set(run_on[method.name]) >= set(pairs)]
+    out = [
+        f"{m.name} ({len(set(run_on[m.name]) & set(pairs))} of {len(pairs)} pairs)"
+        for m in methods
+        if m not in whole
+    ]
+    note = f" With {seeds} seeds not everywhere run: {', '.join(out)}." if out else ""
+    return Comparison(sheet.dataset, seeds, whole, pairs, note)
+
+
+def slug(*parts: str) -> str:
+    """A name for a file or an element of a page, of letters, digits and hyphens."""
+    kept = "".join(letter if letter.isalnum() else "-" for letter in "-".join(parts).lower())
+    return "-".join(part for part in kept.split("-") if part)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a figure that stands for something."""
+    """A place in a plot that stands for something."""
 
-    x: float  # from the left, as a share of the figure's width
-    y: float  # from the top, as a share of its height
+    x: float  # from the left, as a share of the width
+    y: float  # from the top, as a share of the height
     text: str  # what is there
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure with its words."""
+    """A plot with its title and caption."""
 
-    name: str  # the name of its files, without an ending
-    kind: str  # the kind of figure, one of `FIGURES`
-    title: str  # what it shows, in a few words
+    name: str  # of its files, without an ending
+    kind: str  # one of `FIGURES`
+    title: str
     caption: str  # how to read it, and what it leaves out
-    figure: Figure  # the figure itself
-    marks: tuple[Mark, ...] = ()  # what can be said about places in it
+    figure: Figure
+    marks: tuple[Mark, ...] = ()
 
     def svg(self, *, transparent: bool = False) -> str:
-        """The figure as SVG; the same results give the same text."""
+        """The plot as SVG; the same results give the same text."""
         return self._written("svg", transparent, metadata={"Date": None, "Creator": None}).decode()
 
     def png(self, *, transparent: bool = False) -> bytes:
-        """The figure as PNG; the same results give the same bytes."""
+        """The plot as PNG; the same results give the same bytes."""
         return self._written("png", transparent, dpi=DOTS_PER_INCH, metadata={"Software": None})
 
     def _written(self, ending: str, transparent: bool, **options: Any) -> bytes:
@@ -95,7 +216,7 @@ class Drawing:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Within the block matplotlib draws as all our figures are drawn."""
+    """Draw in our style within the block."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -105,7 +226,7 @@ def house_style() -> Iterator[None]:
 
 
 def missing_extra(library: str) -> BilexError:
-    """The error for a library that is not there."""
+    """The error for a library that is not installed."""
     return BilexError(f"figures need {library}, which is not installed: pip install 'bilex-bench[report]'.")
 
 
@@ -125,7 +246,7 @@ def finished(
     title: str,
     caption: str,
 ) -> Drawing:
-    """A figure on which everything is drawn, laid out, with the points of each panel as marks."""
+    """A finished plot, with the points of each panel as marks."""
     figure.draw_without_rendering()
     width, height = figure.bbox.width, figure.bbox.height
     marks = []

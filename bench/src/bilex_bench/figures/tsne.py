@@ -1,29 +1,36 @@
-"""Test words of two languages in the plane, before and after: t-SNE of what the methods made of them.
+"""t-SNE of test words of two languages, before and after alignment.
 
-Each panel is projected by itself, both languages together, from unit vectors. Nothing about which words
-belong together goes into the projection; the links are drawn afterwards.
+Each panel is projected separately, both languages together, from unit vectors. The projection does not know
+which words belong together; the links are drawn afterwards.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.core.progress import SILENT, Progress
-from bilex_bench.figures.board import MUTED, SOURCE, TARGET, Board
-from bilex_bench.figures.drawing import Described, Drawing, finished, missing_extra, new_figure
+from bilex_bench.figures.drawing import (
+    MUTED,
+    SOURCE,
+    TARGET,
+    Board,
+    Drawing,
+    finished,
+    missing_extra,
+    new_figure,
+)
 from bilex_bench.results import Result, WordSample
 from bilex_bench.tables.sheet import Sheet, is_ablation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 KIND = "tsne"
 Floats = npt.NDArray[np.float64]
-# By name of the sample: the heading of its panel, in the order of reading.
+# By name of the sample: the title of its panel, in the order of reading.
 _PANELS = {
     "static": "Static vectors as they come",
     "without-cl": "Aligned without contrast",
@@ -32,21 +39,11 @@ _PANELS = {
     "lm-tuned": "Language model, tuned",
     "combined": "Both combined",
 }
-_COLUMNS, _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 3, 3.6, 3.5, 0.35
-_MOST_PAIRS = 200
-_PERPLEXITY = 30
-
-
-class _Shown(NamedTuple):
-    """What one figure is about."""
-
-    method: str
-    result: Result
-    samples: dict[str, WordSample]
+_COLUMNS, _MOST_PAIRS, _PERPLEXITY = 3, 200, 30
 
 
 def draw(board: Board, progress: Progress = SILENT) -> list[Drawing]:
-    """One figure for each pair and seed size for which vectors were kept."""
+    """One plot for each pair and seed size for which vectors were kept."""
     chosen = [
         shown
         for sheet in board.sheets
@@ -55,52 +52,59 @@ def draw(board: Board, progress: Progress = SILENT) -> list[Drawing]:
         if (shown := _richest(sheet, pair, seeds)) is not None
     ]
     drawings = []
-    with progress.task("t-SNE", sum(len(shown.samples) for shown in chosen)) as task:
-        for shown in chosen:
-            flat = {}
-            for name, whole in shown.samples.items():
-                sample = _thinned(whole)
-                flat[name] = (sample, projected(sample))
+    with progress.task("t-SNE", sum(len(samples) for _, _, samples in chosen)) as task:
+        for name, result, samples in chosen:
+            projections = {}
+            for panel, sample in samples.items():
+                projections[panel] = projected(sample)
                 task.advance()
-            drawings.append(_drawing(shown, flat))
+            drawings.append(_drawing(name, result, samples, projections))
     return drawings
 
 
-def _richest(sheet: Sheet, pair: str, seeds: str) -> _Shown | None:
-    """The result with the most samples, C1 and λ = auto before others, ablations last; None without samples.
+def _richest(sheet: Sheet, pair: str, seeds: str) -> tuple[str, Result, dict[str, WordSample]] | None:
+    """The method with the most samples, C1 and λ = auto before others, ablations last; its result, samples.
 
-    As in the paper, what C1 aligns without contrastive learning stands beside what it aligns with it.
+    As in the paper, what C1 aligns without contrastive learning is beside what it aligns with it.
     """
 
-    def worth(named: tuple[str, Result]) -> tuple[int, bool, bool, bool]:
+    def rank(named: tuple[str, Result]) -> tuple[int, bool, bool, bool]:
         setup, samples = named[1].setup, named[1].samples
         return len(samples), not is_ablation(setup), setup.method == "c1", setup.mixing == "auto"
 
     here = [(m.name, r) for m in sheet.methods for r in m.runs.get((pair, seeds), ()) if r.samples]
     if not here:
         return None
-    method, result = max(here, key=worth)
+    name, result = max(here, key=rank)
     samples = dict(result.samples)
     for _, other in here:
         without = other.setup.method == "c1" and other.setup.settings.get("contrastive") is False
         if without and result.setup.method == "c1" and other is not result and "aligned" in other.samples:
             samples["without-cl"] = other.samples["aligned"]
-    return _Shown(method, result, {name: samples[name] for name in _PANELS if name in samples})
+    return name, result, {panel: _thinned(samples[panel]) for panel in _PANELS if panel in samples}
+
+
+def _thinned(sample: WordSample) -> WordSample:
+    """At most 200 pairs, taken evenly."""
+    count = len(sample.source_words)
+    kept = np.linspace(0, count - 1, min(count, _MOST_PAIRS)).round().astype(int)
+    return WordSample(
+        tuple(sample.source_words[i] for i in kept),
+        tuple(sample.target_words[i] for i in kept),
+        sample.source[kept],
+        sample.target[kept],
+    )
 
 
 def joint_rows(sample: WordSample) -> Floats:
     """Unit rows of the source words, then of the target words, in one space.
 
-    Vectors of different length (two languages before alignment) are filled up with zeros. That changes no
-    distance within a language; distances between the languages mean nothing there, filled up or not.
+    Vectors of different length (two languages before alignment) are padded with zeros. That changes no
+    distance within a language; distances between the languages mean nothing there anyway.
     """
     width = max(sample.source.shape[1], sample.target.shape[1])
-    rows = np.concatenate(
-        [
-            np.pad(side.astype(np.float64), ((0, 0), (0, width - side.shape[1])))
-            for side in (sample.source, sample.target)
-        ]
-    )
+    sides = (sample.source.astype(np.float64), sample.target.astype(np.float64))
+    rows = np.concatenate([np.pad(side, ((0, 0), (0, width - side.shape[1]))) for side in sides])
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms == 0, 1, norms))
 
@@ -113,69 +117,59 @@ def projected(sample: WordSample) -> Floats:
     except ImportError as error:
         raise missing_extra("scikit-learn") from error
     rows = joint_rows(sample)
-    perplexity = min(_PERPLEXITY, (len(rows) - 1) / 3)
+    tsne = TSNE(perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3), init="pca", random_state=0)
     with threadpool_limits(1):  # sums in another order would end in another picture
-        return np.asarray(
-            TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(rows), np.float64
-        )
+        return np.asarray(tsne.fit_transform(rows), np.float64)
 
 
-def pair_figures(sample: WordSample) -> tuple[float, float]:
+def pair_metrics(sample: WordSample) -> tuple[float, float]:
     """The mean cosine of a pair, and how often the nearest shown target word is the translation."""
     rows = joint_rows(sample)
     half = len(sample.source_words)
     cosines = rows[:half] @ rows[half:].T
-    golds: dict[str, set[str]] = {}
-    for source, target in zip(sample.source_words, sample.target_words, strict=True):
-        golds.setdefault(source, set()).add(target)
-    nearest = cosines.argmax(1)
-    right = [
-        sample.target_words[place] in golds[word]
-        for word, place in zip(sample.source_words, nearest, strict=True)
-    ]
+    pairs = set(zip(sample.source_words, sample.target_words, strict=True))
+    nearest = [sample.target_words[place] for place in cosines.argmax(1)]
+    right = [pair in pairs for pair in zip(sample.source_words, nearest, strict=True)]
     return float(np.diag(cosines).mean()), float(np.mean(right))
 
 
-def _thinned(sample: WordSample) -> WordSample:
-    """At most so many pairs as can be seen, taken evenly."""
-    count = len(sample.source_words)
-    if count <= _MOST_PAIRS:
-        return sample
-    kept = np.linspace(0, count - 1, _MOST_PAIRS).round().astype(int)
-    return WordSample(
-        tuple(sample.source_words[i] for i in kept),
-        tuple(sample.target_words[i] for i in kept),
-        sample.source[kept],
-        sample.target[kept],
-    )
+def _drawing(
+    method: str, result: Result, samples: dict[str, WordSample], projections: dict[str, Floats]
+) -> Drawing:
+    from matplotlib.lines import Line2D
 
-
-def _drawing(about: _Shown, flat: dict[str, tuple[WordSample, Floats]]) -> Drawing:
-    setup = about.result.setup
-    columns = min(_COLUMNS, len(flat))
-    rows = -(-len(flat) // columns)
-    figure = new_figure(max(columns, 1.7) * _PANEL_WIDTH, rows * _PANEL_HEIGHT + _LEGEND_HEIGHT)
+    setup = result.setup
+    columns = min(_COLUMNS, len(samples))
+    rows = -(-len(samples) // columns)
+    figure = new_figure(max(columns, 1.7) * 3.6, rows * 3.5 + 0.35)
     grid = figure.subplots(rows, columns, squeeze=False)
-    panels = list(zip(grid.flat, flat.items(), strict=False))
-    for axes, (name, (sample, places)) in panels:
-        cosine, right = pair_figures(sample)
+    panels = []
+    for axes, (name, sample) in zip(grid.flat, samples.items(), strict=False):
+        cosine, right = pair_metrics(sample)
+        text = f"cosine of a pair {cosine:.2f}, nearest is right {right:.0%}"
         axes.set_title(f"{_PANELS[name]}\n", fontsize=9.5)
-        axes.text(
-            0, 1.015, f"cosine of a pair {cosine:.2f}, nearest is right {right:.0%}",
-            transform=axes.transAxes, fontsize=8, color=MUTED,
-        )  # fmt: skip
-        _panel(axes, places)
-    for empty in grid.flat[len(flat) :]:
+        axes.text(0, 1.015, text, transform=axes.transAxes, fontsize=8, color=MUTED)
+        _panel(axes, projections[name])
+        words = 2 * [f"{s} – {t}" for s, t in zip(sample.source_words, sample.target_words, strict=True)]
+        places = projections[name].tolist()
+        panels.append((axes, [(x, y, word) for (x, y), word in zip(places, words, strict=True)]))
+    for empty in grid.flat[len(samples) :]:
         empty.set_visible(False)
-    figure.legend(handles=_legend(*setup.languages), loc="outside upper left", ncols=3)
-    shown = len(next(iter(flat.values()))[0].source_words)
+    source, target = setup.languages
+    handles = [
+        Line2D([], [], ls="", marker="o", mfc=SOURCE, mec="none", ms=6, label=source),
+        Line2D([], [], ls="", marker="s", mfc="none", mec=TARGET, mew=1.4, ms=5.5, label=target),
+        Line2D([], [], color=MUTED, lw=0.8, label="a word and its translation"),
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=3)
+    shown = len(next(iter(samples.values())).source_words)
     return finished(
         figure,
-        [(axes, _described(sample, places)) for axes, (_, (sample, places)) in panels],
+        panels,
         kind=KIND,
         name=(setup.dataset, setup.seeds, setup.pair),
         title=f"Words of {setup.pair} before and after: {setup.dataset}, {setup.seeds} seeds",
-        caption=f"t-SNE of {shown} pairs of test words as {about.method} has them. "
+        caption=f"t-SNE of {shown} pairs of test words as {method} has them. "
         "Each panel is projected by itself, and only nearness within it means something. Above it, "
         "measured in the space and not in the picture: the mean cosine of a word and its translation, and "
         "how often the nearest of the shown words is the translation. Before alignment the axes of the two "
@@ -195,21 +189,3 @@ def _panel(axes: Axes, places: Floats) -> None:
     axes.grid(False)
     axes.spines[:].set_visible(True)
     axes.set_aspect("equal", adjustable="datalim")
-
-
-def _described(sample: WordSample, places: Floats) -> list[Described]:
-    words = list(zip(sample.source_words, sample.target_words, strict=True))
-    return [
-        (float(x), float(y), f"{source} – {target}")
-        for (source, target), (x, y) in zip([*words, *words], places, strict=True)
-    ]
-
-
-def _legend(source: str, target: str) -> list[Line2D]:
-    from matplotlib.lines import Line2D
-
-    return [
-        Line2D([], [], ls="", marker="o", mfc=SOURCE, mec="none", ms=6, label=source),
-        Line2D([], [], ls="", marker="s", mfc="none", mec=TARGET, mew=1.4, ms=5.5, label=target),
-        Line2D([], [], color=MUTED, lw=0.8, label="a word and its translation"),
-    ]
