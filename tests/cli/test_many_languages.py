@@ -16,6 +16,7 @@ from bilex.model.many import ManyLanguages
 from many_planted import PlantedMany, planted_many
 
 WORLD = planted_many("en fi ru", noise=0.5)
+SHORT = ["--set", "updates=3", "--set", "iterations=1", "--set", "passes=1"]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     WORLD.pairs("ru", "en", 0, 400).save(path / "seeds" / "train.ru-en.tsv")
     files = [str(path / f"{code}.vec") for code in WORLD.vocabularies]
     command = ["align-many", *files, "--seeds-dir", str(path / "seeds"), "-o", str(path / "many")]
-    assert run([*command, "--device", "cpu", "--preset", "best", "--set", "updates=3"]) == 0
+    assert run([*command, "--device", "cpu", "--preset", "best", *SHORT]) == 0
     for code in ("fi", "ru"):
         seeds = path / f"en-{code}.tsv"
         WORLD.pairs("en", code, 0, 400).save(seeds)
