@@ -115,7 +115,7 @@ def test_one_pair_of_many_is_exported_as_a_model_of_two_would_be(
 
 def test_a_model_of_two_refuses_more_languages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lexicon", str(folder / "en-fi"), "--from", "en", "--to", "fi", "ru"]) == 2
-    assert "holds two languages" in capsys.readouterr().err
+    assert "is not a model of several languages" in capsys.readouterr().err
 
 
 def test_every_pair_is_scored_in_one_matrix(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,7 +203,7 @@ def test_an_option_may_have_several_languages() -> None:
         (["lexicon", "many", "--from", "en", "--to", "fi", "en"], "words are of the language 'en'"),
         (["lexicon", "many", "--to", "fi", "ru"], "whose words are translated with --from"),
         (["evaluate", "many", "--tests", "tests", "--from", "en", "--to", "fi"], "leave out --from and --to"),
-        (["evaluate", "en-fi", "--tests", "tests"], "en-fi: holds two languages"),
+        (["evaluate", "en-fi", "--tests", "tests"], "en-fi: is not a model of several languages"),
     ],
 )
 def test_languages_that_cannot_be_meant_are_refused_in_one_sentence(

@@ -115,10 +115,10 @@ def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: 
 
 def show_confidences(translator: Translator) -> None:
     """Report how far the confidences can be trusted, one sentence per direction."""
-    parts = {
-        way: part for (way, retrieval), part in translator.calibration.parts.items() if retrieval == "csls"
-    }
-    for direction, part in parts.items():
+    parts = translator.calibration.parts
+    for (direction, retrieval), part in parts.items():
+        if retrieval != "csls":
+            continue
         one, other = translator.provenance.language_names(direction)
         off = round(100 * (part.error - part.error_by_chance))
         points = "1 point" if off == 1 else f"{off} points"

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import click
 
-import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import note, progress, warn
 from bilex.cli.info import kind_of
@@ -54,10 +53,10 @@ def command(
     wiktextract too.
 
     Options:
-        -o, --output OUTPUT: What to write; may also stand after INPUT.
+        -o, --output OUTPUT: What to write; may also follow INPUT.
         --format, --to NAME: The format to write.  [default: what OUTPUT's name says]
         --kind: What INPUT is.
-        --limit: Only so many of the first entries.
+        --limit: Convert only the first N entries.
         --lowercase: Lower-case the words; of equal ones the first is kept.
     Dictionaries:
         --from NAME: The format of INPUT.  [default: detected automatically]
@@ -143,19 +142,13 @@ def export(
     Options:
         -o, --output DIR: The folder to write the files into.
         --format: word2vec text, word2vec binary, or npy with a word list.
-        --limit: Only so many of the most frequent words of each language.
+        --limit: Write only the N most frequent words of each language.
         --force: Replace files that are there already.
     """
-    from bilex.model.many import open_model
+    from bilex.model.storage import load_model
     from bilex.vectors.formats import files_written
 
-    opened = open_model(model)
-    if isinstance(opened, bilex.Translator):
-        source, target = opened.provenance.languages
-        names = ("source", "target") if source == target else (source or "source", target or "target")
-        vocabularies = dict(zip(names, (opened.space.source, opened.space.target), strict=True))
-    else:
-        vocabularies = opened.vocabularies
+    vocabularies = load_model(model).vocabularies
     paths = {name: Path(output) / f"{name}.{format}" for name in vocabularies}
     for written in (file for path in paths.values() for file in files_written(path)):
         if written.exists() and not force:

@@ -128,7 +128,7 @@ def command(
     show(f"Wrote {model}, {written[0]} and {written[1]} in {time.monotonic() - started:.0f} s.")
     show(f"Look at the results in a browser: {written[2]}")
     translate = f"bilex translate {shlex.quote(str(model))} friend river"
-    show("\n  ".join(["Next:", *_activation(), translate, "bilex init    (asks for your own files)"]))
+    show("\n  ".join(["Next:", *_activation(), translate, "bilex init    (prompts for your own files)"]))
 
 
 def _quick_settings(method: str) -> dict[str, Any]:

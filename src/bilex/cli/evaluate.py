@@ -113,13 +113,11 @@ def _show_matrix(
 ) -> None:
     """Every pair of a model of many languages that there is a test dictionary of."""
     from bilex.evaluation.matrix import evaluate_pairs
-    from bilex.model.many import open_model, read_dictionaries
+    from bilex.model.many import read_dictionaries
 
     if plot is not None:
         check_writable(plot)
-    many = open_model(model, device)
-    if isinstance(many, bilex.Translator):
-        raise BilexError(f"{model}: holds two languages; give it one test dictionary, without --tests.")
+    many = bilex.ManyLanguages.load(model, device=device)
     case = many.lowercase
     found = read_dictionaries(tests, many.languages, lambda path, two: layout.read(str(path), case, two))
     matrix = evaluate_pairs(many, found, **settings, progress=progress())
@@ -137,15 +135,16 @@ def _show_judgement(
     """What can be known without a test dictionary: of two languages, or of every two that had seeds."""
     from bilex.evaluation.without_gold import judge
     from bilex.model.filters import read_words
-    from bilex.model.many import open_model, open_pair
+    from bilex.model.many import open_pair
+    from bilex.model.storage import load_model
 
-    opened = open_model(model, device)
     direction: Direction = "forward"
-    if isinstance(opened, bilex.Translator) or source is not None or target is not None:
+    if source is not None or target is not None:
         translator, direction = open_pair(model, source, target, device)
         translators = [translator]
     else:
-        translators = [opened.pair(*two) for two in opened.seeds]
+        opened = load_model(model, device=device)
+        translators = [opened.pair(*pair) for pair in opened.seeds]
     if words is not None and len(translators) > 1:
         raise BilexError("--words are of one language; name it and another with --from and --to.")
     listed = {direction: read_words(words)} if words is not None else None

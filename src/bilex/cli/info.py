@@ -59,7 +59,7 @@ def command(
 
     Options:
         --machine: Describe this machine and the installed libraries instead.
-        --limit: Read only so many of the first words.
+        --limit: Read only the first N words.
         --json
     Of a model:
         --doubtful: Its most unlikely seeds, which may be wrong.
@@ -109,7 +109,7 @@ def command(
 
 
 def kind_of(path: Path) -> str:
-    """What stands at a path: "model", "many" (a model of many languages), "vectors" or "dictionary".
+    """What is at a path: "model", "many" (a model of many languages), "vectors" or "dictionary".
 
     Folders are known by their config.json, files by their suffix or else by their first lines: a line of
     vectors ends in two numbers or more, a line of a dictionary does not.
@@ -120,7 +120,7 @@ def kind_of(path: Path) -> str:
         return "model" if is_model(path) else "many" if holds_model(path) else "vectors"
     from bilex.lexicon.formats import all_formats
 
-    suffixes = {suffix for form in all_formats() for suffix in form.suffixes} | {".idx", ".dz"}
+    suffixes = {suffix for known in all_formats() for suffix in known.suffixes} | {".idx", ".dz"}
     if path.suffix.lower() in suffixes - {".txt"}:
         return "dictionary"
     with opened(path) as file:
@@ -306,9 +306,9 @@ def methods(name: Annotated[str | None, {"type": str, **opt.METHODS}] = None, *,
         show(table(("method", "needs seeds", "what it does"), rows))
         return
     method = chosen[name]
-    said, settings = explanations(method), method.settings_fields()
+    explained, settings = explanations(method), method.settings_fields()
     rows = [
-        (key, "by preset" if default is None and method.presets else str(default), said.get(key, ""))
+        (key, "by preset" if default is None and method.presets else str(default), explained.get(key, ""))
         for key, default in settings.items()
     ]
     show(table(("setting", "default", "what it is"), rows, f"{name}: {method.summary}"))
@@ -321,12 +321,12 @@ def explanations(method: type[Any]) -> dict[str, str]:
     """What each setting of a method is, from the docstrings of its class and the classes it is made of."""
     found: dict[str, str] = {}
     for cls in reversed(method.__mro__):
-        text = inspect.cleandoc(vars(cls).get("__doc__") or "")
-        section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", text, re.M)
+        doc = inspect.cleandoc(vars(cls).get("__doc__") or "")
+        section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", doc, re.M)
         for entry in re.split(r"^ {4}(?=\w+: )", section[1], flags=re.M) if section else ():
-            name, colon, said = entry.partition(": ")
+            name, colon, text = entry.partition(": ")
             if colon and name.isidentifier():
-                found[name] = " ".join(said.split())
+                found[name] = " ".join(text.split())
     return found
 
 

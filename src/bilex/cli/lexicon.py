@@ -151,26 +151,21 @@ def _write_polyglot(
     targets: Sequence[str],
     device: str,
     output: str | None,
-    form: str,
+    format: str,
     options: dict[str, Any],
 ) -> None:
     """Write every word of a language with its translations into several others."""
-    from bilex.model.many import check_form, open_model
+    from bilex.model.many import check_form
 
-    check_form(form)
-    opened = open_model(model, device)
-    if isinstance(opened, bilex.Translator):
-        raise BilexError(
-            f"{model}: holds two languages, and {len(targets)} were named after --to; join models with "
-            "'bilex join' first."
-        )
+    check_form(format)
+    opened = bilex.ManyLanguages.load(model, device=device)
     if source is None:
         raise BilexError(
             f"{model}: holds {', '.join(opened.languages)}; say whose words are translated with --from."
         )
     found = opened.lexicon(source, targets, **options)
     if output is None:
-        sys.stdout.write(found.text(form))
+        sys.stdout.write(found.text(format))
         return
-    found.save(output, form)
+    found.save(output, format)
     note(f"Wrote {len(found):,} words in {1 + len(targets)} languages to {output}.")

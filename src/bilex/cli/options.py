@@ -63,7 +63,7 @@ Advanced:
     --json: Write JSON to stdout, for programs.
     -k: Translations per word.
     --languages A,B: Codes of the two languages, such as en,fi, for files that mark words with them.
-    --limit: Read only so many of the most frequent words of each language.
+    --limit: Read at most N of the most frequent words of each language.
     --method: How to align; see 'bilex methods'.
     --model-only: The model's own opinion: known translations do not come first, rejected ones are not left
         out.
@@ -315,7 +315,7 @@ WrittenFormat = Annotated[str | None, _completed(functools.partial(_formats, wri
 
 @dataclass(frozen=True)
 class DictionaryLayout:
-    """How the dictionaries of a command line are laid out, where they do not say so themselves."""
+    """How dictionaries are laid out, where they do not say so themselves."""
 
     dictionary_format: ReadFormat = None
     columns: Columns = None
@@ -345,7 +345,7 @@ class DictionaryLayout:
 
 @dataclass(frozen=True)
 class Filters:
-    """What a command line asked to leave out."""
+    """Which words the options leave out."""
 
     no_numbers: bool = False
     no_names: bool = False
@@ -369,7 +369,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class DictionaryOutput:
-    """What a command line says about the dictionary to write."""
+    """How the options say that a dictionary is written."""
 
     languages: Annotated[tuple[str, str] | None, {"type": _two_codes}] = None
     defuse_formulas: bool = False
@@ -384,7 +384,7 @@ class DictionaryOutput:
 
 
 def one_direction(direction: str | None, reverse: bool) -> Any:
-    """What --direction and --reverse say together."""
+    """The direction that --direction and --reverse name together."""
     if reverse and direction not in (None, "backward"):
         raise BilexError(f"--reverse means --direction backward, not {direction}; give one of the two.")
     return "backward" if reverse else direction or "forward"

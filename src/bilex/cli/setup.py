@@ -105,7 +105,7 @@ def init(
     text = f"""\
 # A bilex project: {language_name(source)} to {language_name(target)}.
 # 'bilex align' in this folder reads this file; options on the command line win.
-# Every long option of 'bilex align' can stand here, with _ for -; paths are relative to this file.
+# Every long option of 'bilex align' can be given here, with _ for -; paths are relative to this file.
 
 [{TABLE}]
 source_vectors = {json.dumps(source_vectors)}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -68,17 +69,22 @@ def command(
     """
     from bilex.model.many import open_pair
 
-    chosen = opt.one_direction(direction, reverse)
-    translator, chosen = open_pair(model, from_, to, device, chosen)
-    options: dict[str, Any] = {"k": k, "direction": chosen, "retrieval": retrieval, "model_only": model_only}
-    options["keep"] = _keep(translator, filters.of(translator), answer_ranks)
-    form = "jsonl" if json else format or ("table" if sys.stdout.isatty() else "tsv")
+    translator, direction = open_pair(model, from_, to, device, opt.one_direction(direction, reverse))
+    options: dict[str, Any] = {
+        "k": k,
+        "direction": direction,
+        "retrieval": retrieval,
+        "model_only": model_only,
+        "keep": _keep(translator, filters.of(translator), answer_ranks),
+    }
+    shown_as = "jsonl" if json else format or ("table" if sys.stdout.isatty() else "tsv")
+    answer = functools.partial(_answer, translator, options, shown_as, min_confidence)
     if words:
-        return OK if _answer(translator, words, options, form, min_confidence) else BAD_INPUT
+        return OK if answer(words) else BAD_INPUT
     if sys.stdin.isatty():
-        _prompt(translator, options, form, min_confidence)
+        _prompt(translator, options, answer)
         return OK
-    known = [_answer(translator, [word], options, form, min_confidence) for word in _lines_of_stdin()]
+    known = [answer([word]) for word in _lines_of_stdin()]
     if not known:
         raise BilexError("there is no word to translate; give words as arguments or one per line on stdin.")
     return OK if any(known) else BAD_INPUT
@@ -98,24 +104,28 @@ def _keep(translator: Translator, keep: Keep | None, ranks: opt.Ranks) -> Keep |
 
 
 def _answer(
-    translator: Translator, words: Iterable[str], options: dict[str, Any], form: str, least: float | None
+    translator: Translator,
+    options: dict[str, Any],
+    shown_as: str,
+    min_confidence: float | None,
+    words: Iterable[str],
 ) -> int:
     """Translate and show some words; the number of known ones is returned."""
     answers: list[Answer] = translator.translate(list(words), **options)
-    if least is not None:
-        sure = [[t for t in answer if t.known or (t.confidence or 0) >= least] for answer in answers]
+    if min_confidence is not None:
+        sure = [[t for t in answer if t.known or (t.confidence or 0) >= min_confidence] for answer in answers]
         answers = [replace(answer, translations=tuple(s)) for answer, s in zip(answers, sure, strict=True)]
     found = [answer for answer in answers if answer.known]
-    if form == "jsonl":
+    if shown_as == "jsonl":
         for answer in answers:
             opt.write_json_line(answer.as_dict())
-    elif form == "tsv":
+    elif shown_as == "tsv":
         sys.stdout.writelines(_tsv_lines(found))
     elif found:
         show(answers_table(found, translator.provenance.language_names(options["direction"])))
     sys.stdout.flush()
     for answer in answers:
-        if not answer.known and form != "jsonl":
+        if not answer.known and shown_as != "jsonl":
             warn(answer.sentence())
     return len(found)
 
@@ -128,7 +138,7 @@ def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
             yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
 
 
-def _prompt(translator: Translator, options: dict[str, Any], form: str, least: float | None) -> None:
+def _prompt(translator: Translator, options: dict[str, Any], answer: Callable[[Iterable[str]], int]) -> None:
     """Translate what is typed until the user leaves; the line editing is the system's."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (makes input() editable, with a history)
@@ -142,8 +152,7 @@ def _prompt(translator: Translator, options: dict[str, Any], form: str, least: f
             return
         name, _, rest = line.removeprefix(":").partition(" ")
         if line and not line.startswith(":"):
-            words = [quoted or word for quoted, word in _WORDS.findall(line)]
-            _answer(translator, words, options, form, least)
+            answer(quoted or word for quoted, word in _WORDS.findall(line))
         elif name in ("q", "quit", "exit"):
             return
         elif name in ("reverse", "r"):

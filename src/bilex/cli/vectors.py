@@ -66,7 +66,7 @@ def command(
         --tokenised: Words are divided by spaces already; cut nowhere else.
     Output:
         -o, --output FILE: What to write: .bin (fastText's model), .vec or .txt, .npy, or a folder.
-        --limit: At most so many words, the most frequent.
+        --limit: Keep at most N words, the most frequent.
         --json
     Training:
         --dim: Dimension.  [default: 100 to 300, by size]

@@ -79,7 +79,7 @@ def check_input(path: str | Path) -> None:
     try:
         mode = Path(path).stat().st_mode
     except OSError:
-        return  # whoever opens it says why it cannot be read
+        return  # opening it reports why it cannot be read
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")
     inputs = _inputs.get()

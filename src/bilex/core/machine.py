@@ -59,7 +59,7 @@ def processor() -> Processor:
 
 
 def _features() -> set[str]:
-    """The vector instructions that LLVM finds, which spells them in another way, less the forbidden ones."""
+    """The vector instructions that LLVM finds, under Linux's names, without the forbidden ones."""
     try:
         from llvmlite.binding import get_host_cpu_features
 

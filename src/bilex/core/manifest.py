@@ -37,7 +37,7 @@ _MODEL_AGAIN = "copy or make the model again"
 def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: str | None = None) -> None:
     """Write the list of a folder of a kind such as "bilex-checkpoint"; None is a model, without its card.
 
-    `known` are checksums of files that were copied from elsewhere; computed anew, they would hide damage.
+    `known` are checksums of files that were copied from elsewhere; computed again, they would hide damage.
     """
     names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
     chosen = [name for name in names if name != CHECKSUMS and (kind or name != CARD)]
@@ -145,7 +145,7 @@ def _own_files(path: Path, kind: str) -> Collection[str]:
 
 
 def _remove_it(path: Path) -> str:
-    return f"remove {path} and start anew"
+    return f"remove {path} and start again"
 
 
 @contextlib.contextmanager
