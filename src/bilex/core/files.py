@@ -128,8 +128,7 @@ def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
 
 def check_writable(path: str | Path) -> None:
     """Make sure, before the work, that a file or folder can be written at a path."""
-    check_name(path)
-    path = _link_target(Path(path))
+    path = _link_target(path)
     check_output(path, folder=not path.is_file())
     with write_errors(path):
         parent = next(folder for folder in path.parents if folder.exists())
@@ -198,8 +197,8 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     After an error or Ctrl-C the temporary file is removed and an earlier `path` is as it was; after a power
     cut the old or the new content is there. What a link points to is replaced, not the link.
     """
+    path = _link_target(path)
     check_output(path)
-    path = _link_target(Path(path))
     with write_errors(path):
         if path.exists() and not path.is_file():
             kind = "a folder" if path.is_dir() else "a device or a pipe"
@@ -220,8 +219,7 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
     earlier folder is replaced only if it holds nothing but its `own_files`, those that its manifest says this
     format wrote.
     """
-    check_output(path, folder=True)
-    path = _link_target(Path(path))
+    path = _link_target(path)
     check_replaceable(path, own_files)
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -365,10 +363,11 @@ def link_or_copy(source: Path, destination: Path) -> None:
         shutil.copy2(source, destination)
 
 
-def _link_target(path: Path) -> Path:
+def _link_target(path: str | Path) -> Path:
     """The path that a link points to, or the path itself."""
+    check_name(path)
     with write_errors(path):
-        return path.resolve() if path.is_symlink() else path
+        return Path(path).resolve() if Path(path).is_symlink() else Path(path)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -31,7 +31,7 @@ from bilex.core.progress import Progress
 CARD, CHECKSUMS = "README.md", MANIFEST
 _DIGEST = re.compile("[0-9a-f]{64}")
 _LARGEST_LIST = 16 << 20
-_MODEL_AGAIN = "copy or make the model again"
+_MODEL_AGAIN, _START_AGAIN = "copy or make the model again", "remove the folder and start again"
 
 
 def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: str | None = None) -> None:
@@ -133,19 +133,14 @@ def verify_manifest(path: Path, kind: str) -> bool:
     check_replaceable(path, partial(_own_files, kind=kind))
     if not _own_files(path, kind):
         return False
-    remedy = _remove_it(path)
-    ModelFiles(path, checksums(path, kind, remedy), remedy).compare(path)
+    ModelFiles(path, checksums(path, kind, _START_AGAIN), _START_AGAIN).compare(path)
     return True
 
 
 def _own_files(path: Path, kind: str) -> Collection[str]:
     """The files of a folder of ours; none where it has no list."""
     lists = [name for name in (CHECKSUMS, FIRST_MANIFEST) if (path / name).is_file()]
-    return {*lists, *checksums(path, kind, _remove_it(path))} if lists else ()
-
-
-def _remove_it(path: Path) -> str:
-    return f"remove {path} and start again"
+    return {*lists, *checksums(path, kind, _START_AGAIN)} if lists else ()
 
 
 @contextlib.contextmanager
