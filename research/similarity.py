@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
     if device.type == "cpu":
         # Loops for the precision of the whole search are compiled before the clock starts.
         int8 = int8_pays(len(source), len(target), options.k)
-        CpuSearch(target[:3000], None, int8).top_k(source[:3000], options.k, 1 << 28)
+        CpuSearch(target[:3000], None, int8).top_k(source[:3000], options.k)
     bare_product(x[:4096], y[:8192])
     result = {"words": options.words, "device": str(device), "threads": torch.get_num_threads()}
     times = {"bare float32 product": seconds(lambda: bare_product(x, y), device)}

@@ -114,7 +114,7 @@ x, y = (rng.standard_normal((3000, 20)) @ shared + rng.standard_normal((3000, 60
 x, y = (np.float32(v / np.linalg.norm(v, axis=1, keepdims=True)) for v in (x, y))
 r = neighbourhoods(x, y, 10, device="cpu")
 scores, keys = csls_top_k(x, y, 5, query_mean=r[0], key_mean=r[1], device="cpu")
-best = cpu.CpuSearch(y, None, True).top_k(x, 10, 1 << 24)
+best = cpu.CpuSearch(y, None, True).top_k(x, 10)
 digest = hashlib.sha256()
 for part in (*r, scores, keys, *best):
     digest.update(np.ascontiguousarray(part).tobytes())

@@ -25,7 +25,7 @@ def test_the_same_as_the_large_search(queries: int, keys: int, k: int, with_pena
     x, y = rows(queries), rows(keys)
     penalty = RANDOM.random(keys).astype(np.float32) if with_penalty else None
     scores, found = plain.top_k(x, y, k, penalty)
-    expected_scores, expected = cpu.CpuSearch(y, penalty).top_k(x, k, 1 << 26)
+    expected_scores, expected = cpu.CpuSearch(y, penalty).top_k(x, k)
     assert np.array_equal(found, expected)
     np.testing.assert_array_max_ulp(scores, expected_scores, maxulp=1)
 

@@ -33,9 +33,9 @@ def brute_force(queries: Floats, keys: Floats, k: int, penalty: Floats | None = 
 
 
 def cpu_top_k(
-    queries: Floats, keys: Floats, k: int, penalty: Floats | None, memory: int, int8: bool | None = None
+    queries: Floats, keys: Floats, k: int, penalty: Floats | None, int8: bool | None = None
 ) -> tuple[Floats, Rows]:
-    return cpu.CpuSearch(keys, penalty, int8).top_k(queries, k, memory)
+    return cpu.CpuSearch(keys, penalty, int8).top_k(queries, k)
 
 
 def gpu_top_k(
@@ -72,7 +72,7 @@ PENALTY = np.random.default_rng(3).uniform(0.1, 0.6, 9000).astype(np.float32)
 @pytest.mark.parametrize("penalty", [None, PENALTY], ids=["plain", "penalty"])
 @pytest.mark.parametrize("k", [1, 10, 150])
 def test_cpu_search_is_exact_with_ties(k: int, penalty: Floats | None, int8: bool) -> None:
-    found = cpu_top_k(QUERIES, KEYS, k, penalty, PLENTY, int8)
+    found = cpu_top_k(QUERIES, KEYS, k, penalty, int8)
     assert_same(found, brute_force(QUERIES, KEYS, k, penalty))
 
 
@@ -84,7 +84,7 @@ def test_torch_search_of_the_gpu_is_exact_with_ties(k: int, penalty: Floats | No
     assert_same((scores.numpy(), rows.numpy()), brute_force(QUERIES, KEYS, k, penalty))
 
 
-def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
+def test_results_do_not_depend_on_blocks_threads_or_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = with_duplicates(600, 24, 4), with_duplicates(9000, 24, 5)
     penalty = PENALTY[: len(target)]
     results = []
@@ -92,9 +92,10 @@ def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            for memory in (1, 1 << 20, 1 << 28):
+            for rows in (16, 100, 1024):
+                monkeypatch.setattr(cpu, "_BLOCK_ROWS", rows)
                 for int8 in (False, True):
-                    one_way = cpu_top_k(source, target, 7, penalty, memory, int8)
+                    one_way = cpu_top_k(source, target, 7, penalty, int8)
                     results.append(b"".join(part.tobytes() for part in one_way))
         assert torch.get_num_threads() == 2
     finally:
@@ -114,7 +115,7 @@ def test_rows_of_any_length(int8: bool) -> None:
     rng = np.random.default_rng(6)
     queries = QUERIES * rng.uniform(0.01, 30, (70, 1)).astype(np.float32)
     keys = KEYS * rng.uniform(0.01, 30, (9000, 1)).astype(np.float32)
-    assert_same(cpu_top_k(queries, keys, 10, PENALTY, PLENTY, int8), brute_force(queries, keys, 10, PENALTY))
+    assert_same(cpu_top_k(queries, keys, 10, PENALTY, int8), brute_force(queries, keys, 10, PENALTY))
     scores, rows = gpu_top_k(torch.from_numpy(queries), torch.from_numpy(keys), 10, None, PLENTY)
     assert_same((scores.numpy(), rows.numpy()), brute_force(queries, keys, 10))
 
@@ -123,7 +124,7 @@ def test_rows_of_any_length(int8: bool) -> None:
 @pytest.mark.parametrize("k", [1, 150])
 def test_all_keys_identical(k: int, int8: bool) -> None:
     keys = np.repeat(units(1, 40, 7), 9000, axis=0)
-    scores, rows = cpu_top_k(QUERIES, keys, k, None, PLENTY, int8)
+    scores, rows = cpu_top_k(QUERIES, keys, k, None, int8)
     assert (rows == np.arange(k)).all()
     assert (scores == scores[:, :1]).all()
     _, rows = gpu_top_k(torch.from_numpy(QUERIES[:3]), torch.from_numpy(keys), k, None, PLENTY)
@@ -191,7 +192,7 @@ def test_any_small_problem_with_whole_numbers(data: st.DataObject) -> None:
     k = min(len(keys), data.draw(st.integers(1, 90), label="k"))
     expected = brute_force(queries, keys, k, penalty)
     for int8 in (False, True):
-        assert_same(cpu_top_k(queries, keys, k, penalty, 1 << 20, int8), expected)
+        assert_same(cpu_top_k(queries, keys, k, penalty, int8), expected)
     column = None if penalty is None else torch.from_numpy(penalty)
     scores, rows = gpu_top_k(torch.from_numpy(queries), torch.from_numpy(keys), k, column, 1 << 20)
     assert_same((scores.numpy(), rows.numpy()), expected)
@@ -199,10 +200,10 @@ def test_any_small_problem_with_whole_numbers(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("penalty", [None, PENALTY])
 def test_keys_made_ready_once_answer_any_queries(penalty: Floats | None) -> None:
-    keys = KeySearch(KEYS, key_penalty=penalty, device="cpu", memory=PLENTY)
+    keys = KeySearch(KEYS, key_penalty=penalty, device="cpu")
     for queries in (QUERIES[:1], QUERIES[1:], QUERIES[:0]):
         for k in (1, 7, len(KEYS) + 1):
-            expected = top_k(queries, KEYS, k, key_penalty=penalty, device="cpu", memory=PLENTY)
+            expected = top_k(queries, KEYS, k, key_penalty=penalty, device="cpu")
             assert_same(keys.top_k(queries, k), expected)
 
 
@@ -301,7 +302,7 @@ from bilex.search import neighbourhoods, top_k
 rows = np.random.default_rng(0).normal(size=(20_000, 40)).astype(np.float32)
 top_k(rows[:10], rows[:5000], 10, device="cpu"); neighbourhoods(rows[:10], rows[:5000], device="cpu")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-top_k(rows, rows, 10, device="cpu", memory=1 << 26)
+top_k(rows, rows, 10, device="cpu")
 neighbourhoods(rows, rows, 10, device="cpu")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
@@ -319,7 +320,7 @@ def test_blocks_that_do_not_divide_the_rows(
     queries, keys = with_duplicates(90, 24, 1) * np.float32(scale), with_duplicates(700, 24, 2)
     penalty = np.random.default_rng(3).normal(size=700).astype(np.float32)
     for wanted in (None, penalty):
-        found = cpu.CpuSearch(keys, wanted, int8).top_k(queries, 5, PLENTY)
+        found = cpu.CpuSearch(keys, wanted, int8).top_k(queries, 5)
         assert_same(found, brute_force(queries, keys, 5, wanted))
 
 
@@ -333,5 +334,5 @@ def test_rows_that_a_heap_does_not_decide_are_searched_plainly(
     seen = []
     real = cpu.plain.top_k
     monkeypatch.setattr(cpu.plain, "top_k", lambda some, *rest: seen.append(len(some)) or real(some, *rest))
-    assert_same(cpu_top_k(queries, keys, 5, None, PLENTY, int8), brute_force(queries, keys, 5))
+    assert_same(cpu_top_k(queries, keys, 5, None, int8), brute_force(queries, keys, 5))
     assert sum(seen) < 10

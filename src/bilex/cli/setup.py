@@ -32,7 +32,6 @@ _PURPOSES = {
 }
 _SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _WORDS = 1_200
-_SEARCH_MEMORY = 1 << 26
 Prompted = Annotated[str, {"prompt": True}]
 PromptedFile = Annotated[str, {"prompt": True, "type": InputPath()}]
 
@@ -163,7 +162,7 @@ def prepare() -> None:
     bilex.Translator(aligner).fit(source, target, seeds, calibrate=False).evaluate(seeds, bootstrap=0)
     queries, keys = np.asarray(source.vectors), np.asarray(target.vectors)
     for int8 in {False, precisions()["search"] == "int8"}:
-        cpu.CpuSearch(keys, None, int8).top_k(queries, 2, _SEARCH_MEMORY)
+        cpu.CpuSearch(keys, None, int8).top_k(queries, 2)
     match = StochasticMatcher(device="cpu")
     for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
         match(queries, keys, keep)

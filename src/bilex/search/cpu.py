@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import torch
 
 COLUMNS = 512  # scores of a row that are compared with the same threshold
-_BLOCK_ROWS = 1024
+_BLOCK_ROWS = 1024  # a block takes 2 MB
 _FEWEST_BLOCK_ROWS = 16
 _SPARE = 6  # keys in a heap beyond the k best, which decide near ties
 _SERVED_QUERIES = 32  # at a time: more gain little, and the keys that they read of a file take memory
@@ -72,7 +72,7 @@ class CpuSearch:
         self.keys, self.penalty, self.int8 = _read_only(keys), penalty, int8
         self.prepared: dict[bool, Operand] = {}
 
-    def top_k(self, queries: Floats, k: int, memory: int) -> tuple[Floats, Rows]:
+    def top_k(self, queries: Floats, k: int) -> tuple[Floats, Rows]:
         """Exact top-k of some queries."""
         int8 = int8_pays(len(queries), len(self.keys), k) if self.int8 is None else self.int8
         if int8 not in self.prepared:
@@ -82,7 +82,7 @@ class CpuSearch:
         errors = quantization_error(left, right, largest)
         heaps = Heaps.empty(len(queries), min(k + _SPARE, len(self.keys)))
         given = left.scale, right.scale, *errors, shift, scaled, self.keys, *heaps, left.exact
-        row_blocks(left.rows, right.rows, memory, lambda block, row, key: scan(block, row, key, *given))
+        row_blocks(left.rows, right.rows, lambda block, row, key: scan(block, row, key, *given))
         bound = heaps.threshold + float32_error(left, right, largest)
         return _best(heaps.key, bound, queries, scaled, self.keys, shift, self.penalty, k)
 
@@ -156,7 +156,7 @@ class ServedKeys:
         return _best(keys, bound, queries, scaled, self.keys, shift, penalty, k)
 
 
-def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], memory: int, visit: Visit) -> None:
+def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], visit: Visit) -> None:
     """Call `visit(products, first row, first column)` for every block of the product of two sides.
 
     A thread goes through all columns of its rows before it takes the next rows; threads start at different
@@ -165,8 +165,7 @@ def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], memory: int, vi
     import torch
 
     left, right, workers = as_tensor(rows), as_tensor(others), worker_count()
-    most = min(_BLOCK_ROWS, memory // (workers * COLUMNS * 4), -(-len(left) // workers))
-    height = max(_FEWEST_BLOCK_ROWS, most)
+    height = max(_FEWEST_BLOCK_ROWS, min(_BLOCK_ROWS, -(-len(left) // workers)))
     starts, columns = range(0, len(left), height), range(0, len(right), COLUMNS)
     kind = torch.int32 if left.dtype == torch.int8 else left.dtype
     local = threading.local()

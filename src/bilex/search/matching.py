@@ -28,7 +28,6 @@ Floats = npt.NDArray[np.float32]
 Given = list[tuple[Floats, npt.NDArray[Any], Floats, Floats]]
 _FEWEST_ROWS = 256
 _CANDIDATES = 8
-_BLOCK_MEMORY = 1 << 26
 _MARGIN = 0.04  # by which a call starts under the thresholds of the one before
 
 
@@ -175,7 +174,7 @@ class CpuMatcher:
             with locks[column // COLUMNS]:
                 _collect(block, row, column, x, y, rescored, mask)
 
-        row_blocks(x.low, y.low, _BLOCK_MEMORY, visit)
+        row_blocks(x.low, y.low, visit)
         for number, side in enumerate(sides):  # complete the heaps of lines that started too high
             short, k = np.flatnonzero(side.threshold <= self.starts[number][0]), side.best.shape[1]
             for lines, scores in _whole(side, sides[1 - number], short, rescored):

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
-from bilex.core.machine import available_memory
 from bilex.search import plain
 from bilex.vectors.stored import Matrix, StoredRows, row_blocks
 
@@ -26,6 +25,7 @@ Rows = npt.NDArray[np.int64]
 AnyRows: TypeAlias = "npt.NDArray[np.float32] | StoredRows | torch.Tensor"
 
 _PLACED_AT_ONCE = 1 << 16
+_RANK_MEMORY = 256 << 20  # bytes of scores at a time
 _RANK_COPIES = 3  # the products, their penalised form, and the masks of the comparison
 
 
@@ -36,16 +36,14 @@ def top_k(
     *,
     key_penalty: Floats | None = None,
     device: str | torch.device = "auto",
-    memory: int | None = None,
 ) -> tuple[Floats, Rows]:
     """For each query the k keys of highest score, best first, and their scores; all keys if there are fewer.
 
     The score is the dot product q·y, or 2·q·y − penalty(y) when `key_penalty` is given ("half CSLS": the
     penalty is the mean similarity of y to its neighbours). Scores are those of float64 arithmetic, rounded to
-    float32; ties go to the lower index. Rows are taken as they are: give unit rows for cosines. `memory` is
-    how many bytes the working blocks may take; None follows the free memory.
+    float32; ties go to the lower index. Rows are taken as they are: give unit rows for cosines.
     """
-    return KeySearch(keys, key_penalty=key_penalty, device=device, memory=memory).top_k(queries, k)
+    return KeySearch(keys, key_penalty=key_penalty, device=device).top_k(queries, k)
 
 
 class KeySearch:
@@ -57,9 +55,8 @@ class KeySearch:
         *,
         key_penalty: Floats | None = None,
         device: str | torch.device = "auto",
-        memory: int | None = None,
     ) -> None:
-        self._keys, self._penalty, self._memory, self._requested = keys, key_penalty, memory, device
+        self._keys, self._penalty, self._requested = keys, key_penalty, device
 
     @cached_property
     def _device(self) -> torch.device:
@@ -78,9 +75,12 @@ class KeySearch:
             return plain.top_k(array(queries), self._keys, k, self._penalty)
         if not len(queries) or not len(self._keys):
             return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
-        memory = _free_memory(self._device) if self._memory is None else self._memory
         if self._device.type == "cpu":
-            return self._on_cpu.top_k(array(queries), k, memory)
+            return self._on_cpu.top_k(array(queries), k)
+        import torch
+
+        free = torch.cuda.mem_get_info(self._device)[0] if self._device.type == "cuda" else 1 << 31
+        memory = min(max(free // 8, 1 << 26), 1 << 31)
         scores, rows = self._on_gpu.top_k(placed(queries, self._device), k, memory)
         return scores.cpu().numpy(), rows.cpu().numpy()
 
@@ -139,13 +139,12 @@ def ranks_of(
     penalties: Sequence[Floats | None],
     *,
     device: str = "auto",
-    memory: int = 256 << 20,
 ) -> Rows:
     """The rank of one chosen key per query, 1 for the best, under each of several rankings.
 
     A ranking without penalty goes by q·y, one with numbers (one per key) by 2·q·y − penalty(y). A key of
     equal score and lower index counts as better. Returns ranks of shape (penalties, queries). Keys are
-    counted in blocks of scores of at most `memory` bytes.
+    counted in blocks of scores, so that memory stays bounded.
     """
     import torch
 
@@ -154,7 +153,7 @@ def ranks_of(
     bias = [None if p is None else placed(p, place) for p in penalties]
     index = torch.arange(len(keys), device=place)
     ranks = np.empty((len(penalties), len(queries)), np.int64)
-    step = max(1, memory // (4 * _RANK_COPIES * max(1, len(keys))))
+    step = max(1, _RANK_MEMORY // (4 * _RANK_COPIES * max(1, len(keys))))
     for start in range(0, len(queries), step):
         block = slice(start, start + step)
         key = torch.as_tensor(chosen[block], device=place)[:, None]
@@ -165,16 +164,6 @@ def ranks_of(
             before = (scores > own).sum(1) + ((scores == own) & (index < key)).sum(1)
             ranks[number, block] = (before + 1).cpu().numpy()
     return ranks
-
-
-def _free_memory(device: torch.device) -> int:
-    """Bytes for working blocks: an eighth of the free memory, between 64 MiB and 2 GiB."""
-    free = available_memory()
-    if device.type == "cuda":
-        import torch
-
-        free = torch.cuda.mem_get_info(device)[0]
-    return int(min(max(free // 8, 1 << 26), 1 << 31))
 
 
 def array(rows: AnyRows) -> Floats:
