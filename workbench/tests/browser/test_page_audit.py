@@ -84,7 +84,7 @@ def test_an_audit_is_continued_after_a_break(auditor: OpenedPage) -> None:
     page.until(lambda: page.text(".entry-word .word"), "the next entry")
     page.keys("1", Keys.ENTER)
     page.press("#audit-stop")
-    page.sees("#audit-go", "Go on")
+    page.sees("#audit-go", "Continue")
 
 
 def confidences(model: Path) -> list[float | None]:

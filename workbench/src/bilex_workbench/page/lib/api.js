@@ -15,7 +15,6 @@ async function sentence(response) {
   try {
     const { detail } = await response.json();
     if (typeof detail === "string") return detail;
-    if (Array.isArray(detail) && detail.length) return detail.map(({ loc, msg }) => `${(loc ?? []).at(-1)}: ${msg}`).join("; ");
   } catch {
     // Not JSON: the status says what can be said.
   }
@@ -44,7 +43,7 @@ async function request(method, path, { query, body, raw, headers, signal } = {})
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server does not answer; start 'bilex serve' again and reload this page.", 0);
   }
-  if (response.status === 401) throw new ApiError("This page lost its access; open the link that 'bilex serve' printed.", 401);
+  if (response.status === 401) throw new ApiError("This page is no longer logged in; open the link that 'bilex serve' printed.", 401);
   if (!response.ok) throw new ApiError(await sentence(response), response.status);
   return response.status === 204 ? null : response.json();
 }

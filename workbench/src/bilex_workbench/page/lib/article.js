@@ -52,7 +52,7 @@ export function articleForm({ source, article, accepted, languages, reviewer, on
   async function save() {
     const kept = { ...made, senses: made.senses.map((sense) => ({ ...sense, translations: sense.translations.filter(({ target }) => target.trim()), examples: sense.examples.filter((one) => one.source.trim() || one.target.trim()) })) };
     try {
-      const answer = await api.send("PUT", "entry/article", JSON.stringify({ source, reviewer, article: kept }), { headers: { "Content-Type": "application/json" } });
+      const answer = await api.put("entry/article", { source, reviewer, article: kept });
       say("The entry is saved.");
       onsaved(answer.article);
     } catch (error) {

@@ -14,9 +14,9 @@ const KEPT = ["fill", "stroke", "stroke-width", "stroke-opacity", "font-size", "
 /** The plot: `points` have x and y in -1…1, a word, a language, and `query` on one of them; `lines` join their numbers; `best` is the word of the best answer. */
 export class Chart {
   constructor({ points, lines, label, best = null, onpick }) {
-    const asked = points.find(({ query }) => query);
-    const answers = points.filter(({ language }) => language !== asked?.language);
-    this.best = answers.find(({ word }) => word === best) ?? answers.find(({ id }) => lines.some(({ from, to }) => (from === asked?.id && to === id) || (to === asked?.id && from === id)));
+    const origin = points.find(({ query }) => query);
+    const answers = points.filter(({ language }) => language !== origin?.language);
+    this.best = answers.find(({ word }) => word === best) ?? answers.find(({ id }) => lines.some(({ from, to }) => (from === origin?.id && to === id) || (to === origin?.id && from === id)));
     this.points = points;
     this.lines = lines;
     this.onpick = onpick;

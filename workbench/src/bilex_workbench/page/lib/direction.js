@@ -1,23 +1,23 @@
 // The direction that is worked on: source words with their translations, or target words with theirs. It is part of the link.
 
-let present = "forward";
+let current = "forward";
 
 /** "forward" or "backward". */
-export const direction = () => present;
+export const direction = () => current;
 
 /** The other direction: that of typed translations. */
-export const opposite = () => (present === "forward" ? "backward" : "forward");
+export const opposite = () => (current === "forward" ? "backward" : "forward");
 
 /** Works on a direction from now on. */
 export function setDirection(value) {
-  present = value === "backward" ? "backward" : "forward";
+  current = value === "backward" ? "backward" : "forward";
 }
 
-/** A word that is asked about and its translation as [source word, target word]. */
-export const oriented = (word, translation) => (present === "forward" ? [word, translation] : [translation, word]);
+/** A word and its translation as [source word, target word]. */
+export const oriented = (word, translation) => (current === "forward" ? [word, translation] : [translation, word]);
 
-/** The model as the present direction has it: words that are asked about on the source side. */
+/** The model in the current direction: its query language is the source. */
 export function sided(model) {
-  if (present === "forward") return model;
+  if (current === "forward") return model;
   return { ...model, source: model.target, target: model.source, entries: model.backward ?? { done: 0, total: 0, complete: false }, lemmas: { source: model.lemmas?.target, target: model.lemmas?.source } };
 }

@@ -39,8 +39,8 @@ export function duration(seconds) {
   return `${Math.floor(total / 3600)} h ${Math.floor((total % 3600) / 60)} min`;
 }
 
-/** A time of the server (ISO 8601 or seconds since 1970) in the reader's own zone. */
+/** A time of the server (ISO 8601) in the reader's own zone. */
 export function time(value) {
-  const date = typeof value === "number" ? new Date(value * 1000) : new Date(value);
+  const date = new Date(value);
   return Number.isNaN(date.getTime()) ? "" : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }

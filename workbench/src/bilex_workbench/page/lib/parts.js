@@ -61,7 +61,7 @@ export function table(caption, columns, rows) {
     el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, index) => el("td", { class: columns[index][1] ? "number" : null }, cell)))))));
 }
 
-/** What stands where nothing is yet: a sentence, and where to go next. */
+/** A placeholder: a sentence, and a link to what to do next. */
 export function empty(text, view, query, label) {
   return el("div", { class: "empty" }, el("p", {}, text), el("a", { class: "button", href: link(view, query) }, label));
 }
@@ -72,7 +72,7 @@ export function card(heading, ...children) {
   return el("section", { class: "card", "aria-labelledby": id }, el("h2", { id }, heading), ...children);
 }
 
-/** The heading of a view, with what stands beside it. */
+/** The heading of a view, with elements beside it. */
 export function viewHead(title, ...beside) {
   return el("div", { class: "view-head" }, el("h1", { tabindex: "-1" }, title), beside.length ? el("div", { class: "row" }, ...beside) : null);
 }

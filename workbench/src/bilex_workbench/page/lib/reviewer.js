@@ -25,5 +25,5 @@ export function reviewerForm(onname) {
       localStorage.setItem(KEY, name);
       onname(name);
     },
-  }, field("Your name", input, "Decisions are kept under this name."), names, el("button", { type: "submit", class: "primary" }, "Continue"));
+  }, field("Your name", input, "Decisions are stored under this name."), names, el("button", { type: "submit", class: "primary" }, "Continue"));
 }

@@ -1,8 +1,8 @@
-// Links that can be shared: the view and all its settings stand after the '#', as in '#/table?status=open&sort=rank'.
+// Links that can be shared: the view and all its settings are after the '#', as in '#/table?status=open&sort=rank'.
 
 import { direction, setDirection } from "./direction.js";
 
-/** The present link as {view, query}; its direction is worked on from now on. */
+/** The current link as {view, query}; its direction becomes the current one. */
 export function currentLink() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const query = Object.fromEntries(new URLSearchParams(search));
@@ -10,7 +10,7 @@ export function currentLink() {
   return { view: path, query };
 }
 
-/** A link to a view in the present direction, unless `query` names one; settings that are empty are left out. */
+/** A link to a view in the current direction, unless `query` names one; settings that are empty are left out. */
 export function link(view, query = {}) {
   const settings = { ...query, direction: (query.direction ?? direction()) === "backward" ? "backward" : "" };
   const kept = Object.entries(settings).filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);

@@ -83,7 +83,7 @@ export class VirtualTable {
     return this.unfolded.reduce((sum, { rows }) => sum + rows.length, this.total);
   }
 
-  /** What stands at a place: the number of the row, and the form where it is one that is unfolded under it. */
+  /** What is at a place: the number of the row, and the form where it is one that is unfolded under it. */
   locate(place) {
     let before = 0;
     for (const { index, rows } of this.unfolded) {

@@ -20,7 +20,7 @@ class AuditView {
     this.inside = el("div", { class: "audit-place" });
     this.beside = el("div", { class: "row" });
     replace(place, viewHead("Audit", this.beside), el("p", { class: "lead" },
-      "How good is this dictionary? A random sample over all frequencies and confidences is reviewed blind: the candidates stand in random order, and nothing shows which one the model prefers."), this.inside);
+      "How good is this dictionary? A random sample over all frequencies and confidences is reviewed blind: the candidates are in random order, and nothing shows which one the model prefers."), this.inside);
     this.reviewer = reviewerName();
     if (this.reviewer) this.load();
     else {
@@ -68,7 +68,7 @@ class AuditView {
   async drawSummary() {
     this.card?.stopKeys();
     const { decided, size, strata } = this.audit;
-    replace(this.beside, decided < size ? button(decided ? "Go on with the audit" : "Begin the audit", () => this.begin(), { class: "primary", id: "audit-go" }) : null);
+    replace(this.beside, decided < size ? button(decided ? "Continue the audit" : "Start the audit", () => this.begin(), { class: "primary", id: "audit-go" }) : null);
     const report = await auditReport(this.app, () => this.load());
     replace(this.inside, card("The sample", stats([["Decided", `${count(decided)} of ${count(size)}`], ["Strata", count(strata.length)]]), bar(decided / size),
       el("details", {}, el("summary", {}, "Strata"), table("Strata of the sample", [["Frequency band"], ["Confidence"], ["Entries", true], ["Drawn", true], ["Decided", true]],

@@ -6,7 +6,7 @@ import { count, counted, percent, range } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
 import { card, stats, table } from "../lib/parts.js";
 
-/** An interval as a line on a scale from 0 to 1; the numbers stand beside it in the table. */
+/** An interval as a line on a scale from 0 to 1; the numbers are beside it in the table. */
 function intervalPicture({ precision, low, high }) {
   if (precision === null || precision === undefined) return "";
   return svg("svg", { viewBox: "0 0 200 16", class: "interval", "aria-hidden": "true" }, svg("line", { class: "interval-scale", x1: 2, x2: 198, y1: 8, y2: 8 }),
@@ -58,7 +58,7 @@ function recalibration(app, report, again) {
 export async function auditReport(app, again) {
   const report = await api.get("audit/report", { width: 0.1 });
   const place = el("div", { class: "audit-report", id: "audit-report" });
-  if (!report.decided) return replace(place, el("p", { class: "empty" }, "Begin the audit; the report appears after the first decision."));
+  if (!report.decided) return replace(place, el("p", { class: "empty" }, "Start the audit; the report appears after the first decision."));
   return replace(place,
     card("Precision", stats([["Right", percent(report.precision)], ["95 % interval", `${percent(report.low)} – ${percent(report.high)}`], ["Decisions", count(report.decided)]]), intervalPicture(report), more(report)),
     card("By frequency", partTable("Precision by frequency", "Ranks", report.by_band)),

@@ -80,7 +80,7 @@ class EntryView {
     const linked = (source) => el("a", { href: link("entry", { source }) }, wordOf(source, { lang }));
     if (entry.headword !== entry.source) return el("p", { class: "lead", id: "entry-forms" }, "A form of ", linked(entry.headword), ". A decision there counts for this form too; one made here is an exception.");
     if (entry.other_forms.length) return el("p", { class: "lead", id: "entry-forms" }, `${entry.other_forms.length === 1 ? "Form" : "Forms"}: `, entry.other_forms.flatMap((form, index) => [index ? ", " : "", linked(form)]), ". A decision counts for all of them.");
-    return this.model.lemmas?.source === false ? el("p", { class: "hint", id: "entry-forms" }, `There is no lemmatiser for ${this.model.source.name}: every form is an entry of its own.`) : null;
+    return this.model.lemmas?.source === false ? el("p", { class: "hint", id: "entry-forms" }, `There is no lemmatiser for ${this.model.source.name}: every form is a separate entry.`) : null;
   }
 
   /** The structure of the entry as a form. */

@@ -6,7 +6,7 @@ import { check } from "../lib/parts.js";
 
 const KEYS = [
   ["1 – 9", "judge a candidate: right, again wrong, again unsure, again not judged"],
-  ["Enter", "save the verdicts and go on"],
+  ["Enter", "save the verdicts and continue"],
   ["t", "type another translation; Enter adds it, Escape leaves the field"],
   ["n", "none of those shown is right"],
   ["s", "skip"],

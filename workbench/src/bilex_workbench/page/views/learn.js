@@ -13,7 +13,7 @@ import { plain, wordOf } from "../lib/words.js";
 const ROW_HEIGHT = 36;
 const VERDICTS = {
   better: ["good", "Better on words that it did not learn from."],
-  worse: ["bad", "Worse on words that it did not learn from: better discard it."],
+  worse: ["bad", "Worse on words that it did not learn from: discard it."],
   "too few to tell": ["unsure", "Too few held-out words to tell whether it is better; more decisions help."],
 };
 
@@ -22,7 +22,7 @@ class LearnView {
     this.app = app;
     this.inside = el("div", { class: "learn-place" });
     replace(place, viewHead("Learn"), el("p", { class: "lead" },
-      "Accepted pairs join the seed dictionary, rejected pairs become negatives. The model is fitted again from its present state, in a process of its own; nothing changes until you keep the result."), this.inside);
+      "Accepted pairs join the seed dictionary, rejected pairs become negatives. The retraining runs in a separate process; nothing changes until you keep the result."), this.inside);
     this.load();
   }
 
@@ -40,7 +40,7 @@ class LearnView {
   async offer(last) {
     const [status, estimate, models] = await Promise.all([api.get("review/status"), api.get("learn/estimate"), api.get("models")]);
     if (!status.decisions) {
-      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide. Some fifty decisions are a good beginning.", "review", {}, "Begin the review")), this.modelsCard(models));
+      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide. About fifty decisions are a good start.", "review", {}, "Start the review")), this.modelsCard(models));
       return;
     }
     const part = el("input", { type: "number", min: 0, max: 50, value: 10, required: true });
@@ -61,15 +61,15 @@ class LearnView {
       el("button", { type: "submit", class: "primary", id: "learn-start" }, "Learn from the decisions"))), this.modelsCard(models));
   }
 
-  /** The present model and the earlier ones, each to be restored. */
+  /** The current model and the earlier ones, each with a button to restore it. */
   modelsCard({ current, earlier, kept }) {
     const accuracy = (found) => (found ? `${percent(found.share, 1)} (${percent(found.low)}–${percent(found.high)})` : "–");
     const row = (model, why, action) => [model.made ? time(model.made) : "–", count(model.learned_pairs), accuracy(model.accuracy), bytes(model.bytes), why, action];
-    return card("Models", el("p", { class: "hint" }, `The ${counted(kept, "model")} before the present one are kept. Decisions stay when a model is restored, and the present model is kept as well.`),
+    return card("Models", el("p", { class: "hint" }, `The ${counted(kept, "model")} before the current one are kept. Decisions stay when a model is restored, and the current model is kept as well.`),
       table("Models", [["Made"], ["Pairs learned from", true], ["Held-out accuracy (95 % interval)"], ["Size", true], ["Replaced"], ["Restore"]],
         [row(current, "in use", ""), ...earlier.map((model) => row(model, [model.replaced ? `${time(model.replaced)}: ` : "", model.reason],
           button(["Restore", el("span", { class: "hidden-text" }, ` the model made ${model.made ? time(model.made) : "earlier"}`)], () => this.restore(model), { class: "small restore" })))]),
-      earlier.length ? null : el("p", { class: "hint" }, "There is no earlier model yet; when you keep a retrained one, the present one moves here."));
+      earlier.length ? null : el("p", { class: "hint" }, "There is no earlier model yet; when you keep a retrained one, the current one moves here."));
   }
 
   async restore({ number, made }) {
@@ -128,7 +128,7 @@ class LearnView {
       await api.post("learn/keep");
       await this.app.refreshUntilOpen();
       say("The new model is in use.");
-      replace(this.inside, card("Kept", el("p", {}, "The new model is in use; the earlier one can be restored in Learn."), el("div", { class: "row" }, el("a", { href: link("table") }, "To the dictionary"), el("a", { href: link("review") }, "Go on reviewing"))));
+      replace(this.inside, card("Kept", el("p", {}, "The new model is in use; the earlier one can be restored in Learn."), el("div", { class: "row" }, el("a", { href: link("table") }, "To the dictionary"), el("a", { href: link("review") }, "Continue the review"))));
       this.inside.querySelector("a").focus();
     } catch (error) {
       warn(error);

@@ -29,7 +29,7 @@ function statusCard(status) {
 function reviewersCard(reviewers) {
   return card("Reviewers", reviewers.length ? table("Progress of each person", [["Name"], ["Decisions", true], ["Accepted", true], ["Rejected", true], ["Assigned", true], ["Done"], ["Last"]], reviewers.map(({ name, decisions, accepted, rejected, assigned, done, last }) => [
     el("a", { href: link("table", { reviewer: name }) }, wordOf(name), el("span", { class: "hidden-text" }, ": entries")), count(decisions), count(accepted), count(rejected), count(assigned),
-    assigned ? [bar(done / assigned), el("small", {}, `${count(done)} of ${count(assigned)}`)] : "–", last ? time(last) : ""])) : empty("Nobody has reviewed yet.", "review", {}, "Begin the review"));
+    assigned ? [bar(done / assigned), el("small", {}, `${count(done)} of ${count(assigned)}`)] : "–", last ? time(last) : ""])) : empty("Nobody has reviewed yet.", "review", {}, "Start the review"));
 }
 
 class PeopleView {

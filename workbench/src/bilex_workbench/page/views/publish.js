@@ -1,4 +1,4 @@
-// Publish: download the dictionary, the change log, or a sheet for people without the server; take a filled-in sheet back.
+// Publish: download the dictionary, the change log, or a sheet for people without the server; import a filled-in sheet.
 
 import { api } from "../lib/api.js";
 import { sided } from "../lib/direction.js";
@@ -64,12 +64,12 @@ class PublishView {
 
   async update() {
     this.leastField.hidden = this.which !== "confident";
-    const asked = { which: this.which, min_confidence: this.which === "confident" ? this.least / 100 : undefined, without: [...this.without].join(","), by: this.by };
+    const choice = { which: this.which, min_confidence: this.which === "confident" ? this.least / 100 : undefined, without: [...this.without].join(","), by: this.by };
     const covered = this.format === "site" || this.format === "ontolex";
     this.coverPlace.hidden = !covered;
-    this.download.href = api.address("publish/export", { format: this.format, ...asked, ...(covered ? this.cover : {}) });
+    this.download.href = api.address("publish/export", { format: this.format, ...choice, ...(covered ? this.cover : {}) });
     try {
-      const { pairs, confirmed, first, problem } = await api.get("publish/preview", asked);
+      const { pairs, confirmed, first, problem } = await api.get("publish/preview", choice);
       const { source, target } = sided(this.app.model);
       this.download.hidden = pairs === 0;
       replace(this.preview, problem ? el("div", { id: "preview-problem" }, empty(problem, "review", {}, "Review entries")) : null, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
@@ -85,7 +85,7 @@ class PublishView {
   }
 
   sheetCard() {
-    const address = (status) => api.address("publish/sheet", { which: "all", status });
+    const address = (status) => api.address("publish/sheet", { status });
     return card("Spreadsheet", el("p", { class: "hint" }, "For people without the server: they write yes or no into the column verdict and send the file back."),
       el("div", { class: "row" }, el("a", { class: "button", href: address("unreviewed"), download: true, id: "sheet-open" }, "Entries not reviewed"), el("a", { class: "button", href: address(""), download: true, id: "sheet-all" }, "All entries")));
   }

@@ -84,9 +84,9 @@ class ReviewView {
   /** Fetches entries until enough are held; the one in sight and those held are not sent again. */
   async fetchMore() {
     const held = [this.item, ...this.waiting].filter(Boolean).map(({ source }) => ["exclude", source]);
-    const asked = new URLSearchParams([["reviewer", this.reviewer], ["order", this.order], ["mode", this.mode], ["kind", this.kind], ["assignee", this.assigned ? this.reviewer : ""], ["count", AHEAD], ...held]);
+    const parameters = new URLSearchParams([["reviewer", this.reviewer], ["order", this.order], ["mode", this.mode], ["kind", this.kind], ["assignee", this.assigned ? this.reviewer : ""], ["count", AHEAD], ...held]);
     const settings = this.settings();
-    const answer = await api.get(`review/next?${asked}`);
+    const answer = await api.get(`review/next?${parameters}`);
     if (settings !== this.settings()) return;
     const known = new Set([this.item, ...this.waiting].filter(Boolean).map(({ source }) => source));
     this.waiting.push(...answer.items.filter(({ source }) => !known.has(source)));
@@ -172,7 +172,7 @@ class ReviewView {
     this.card = { stopKeys: shortcuts({ u: () => this.undo().catch(warn), "ctrl+z": () => this.undo().catch(warn) }) };
     const heading = el("h2", { tabindex: "-1" }, "Nothing is left here");
     replace(this.place, el("section", { class: "card" }, heading,
-      el("p", {}, "Choose other entries or another order above, or go on with ", el("a", { href: link("learn") }, "learning from the decisions"), "."),
+      el("p", {}, "Choose other entries or another order above, or continue with ", el("a", { href: link("learn") }, "learning from the decisions"), "."),
       el("div", { class: "row" }, button("Undo the last decision", () => this.undo(), { class: "undo" })), this.last && this.lastLine()));
     heading.focus();
   }

@@ -24,7 +24,7 @@ class StartView {
     this.inside = el("div", { class: "start-place" });
     const { state, detail } = app.model;
     replace(place, viewHead("Start"), state === "failed" ? el("p", { role: "alert", class: "badge bad" }, plain(detail ?? "The model could not be opened.", 500)) : null,
-      el("p", { class: "lead" }, "A dictionary begins with two languages. Try the sample, or bring files of your own."), this.inside);
+      el("p", { class: "lead" }, "A dictionary needs two languages. Try the sample, or use your own files."), this.inside);
     this.load();
   }
 
@@ -96,7 +96,7 @@ class StartView {
     }, el("datalist", { id: "languages" }, CODES.map((code) => el("option", { value: nameOf(code) }, code))),
     el("fieldset", { class: "step" }, el("legend", {}, "1. Which languages?"), field("From", from, "A name such as English, or its code, en."), field("Into", to)),
     el("fieldset", { class: "step" }, el("legend", {}, "2. Which files?"), files.map(({ element }) => element)),
-    el("fieldset", { class: "step" }, el("legend", {}, "3. What shall it be called?"), field("Name of the dictionary", name)),
+    el("fieldset", { class: "step" }, el("legend", {}, "3. Which name?"), field("Name of the dictionary", name)),
     el("details", { id: "fit-advanced" }, el("summary", {}, "Advanced"), el("div", { class: "step" }, methodField, field("Language model", encoder, "Adds what a language model knows of spelling and meaning; takes longer."), field("Most frequent words only", limit, "This many words of each language are read."))),
     el("div", { class: "row" }, el("button", { type: "submit", class: "primary", id: "fit-go" }, "Make the dictionary"))));
   }

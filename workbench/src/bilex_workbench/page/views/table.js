@@ -62,7 +62,7 @@ class TableView {
     this.reviewers = el("select", { onchange: (event) => this.set("reviewer", event.target.value) }, el("option", { value: "" }, "anybody"));
     this.table = new VirtualTable({
       id: "entries", label: "Entries of the dictionary", rowHeight: ROW_HEIGHT, columns: this.shownColumns(), sort: this.sort(),
-      fetchPage: (offset, limit, signal) => api.get("entries", { ...this.asked(), offset, limit }, signal),
+      fetchPage: (offset, limit, signal) => api.get("entries", { ...this.parameters(), offset, limit }, signal),
       onsort: (key) => this.sortBy(key), onopen: (row) => go("entry", { source: row.source }), onerror: warn,
       ontotal: () => this.describe(),
       hasForms: (row) => row.forms > 0, fetchForms: async (row) => (await api.get("entries", { headword: row.source, heads: false, limit: 100 })).rows,
@@ -86,7 +86,7 @@ class TableView {
     return given;
   }
 
-  asked() {
+  parameters() {
     return { ...this.filters(), sort: this.query.sort };
   }
 
@@ -164,7 +164,7 @@ class TableView {
       this.bulk()));
   }
 
-  /** Actions on the selected entries, or on all that the filters find, each with a button to take it back. */
+  /** Actions on the selected entries, or on all that the filters find, each with a button to undo it. */
   bulk() {
     let kind = "content";
     let by = "even";
@@ -174,7 +174,7 @@ class TableView {
     this.bulkScope = el("p", { class: "hint", id: "bulk-scope" });
     const act = (path, body, words) => async () => {
       const reviewer = reviewerName();
-      if (!reviewer) return warn("Say who you are first: give a name in Review.");
+      if (!reviewer) return warn("Enter your name in Review first.");
       const many = this.selected.size || this.table.total;
       if (!confirm(`${words()} ${counted(many, "entry", "entries")}?`)) return undefined;
       const sources = this.selected.size ? [...this.selected] : null;
@@ -189,9 +189,9 @@ class TableView {
       return this.table.reload({ keepPlace: true });
     };
     return el("details", { id: "bulk" }, el("summary", {}, "Change many"), this.bulkScope, el("div", { class: "fields" },
-      field("Kind", select(kinds, kind, (value) => { kind = value; }, { id: "bulk-kind" })), button("Set the kind", act("entries/mark", () => ({ kind }), () => `Make ${kindName(kind)} the kind of`), { id: "bulk-set-kind" }),
+      field("Kind", select(kinds, kind, (value) => { kind = value; }, { id: "bulk-kind" })), button("Set the kind", act("entries/mark", () => ({ kind }), () => `Set the kind to ${kindName(kind)} for`), { id: "bulk-set-kind" }),
       field("People, separated by commas", person), field("Divided", select(DIVISIONS, by, (value) => { by = value; }, { id: "bulk-by" })), button("Assign", act("entries/assign", () => ({ people: names(), by }), () => `Assign to ${names().join(", ") || "nobody"}`), { id: "bulk-assign" }),
-      button("Assign to nobody", act("entries/mark", () => ({ assignee: "" }), () => "Take back the assignment of"), { id: "bulk-unassign" }),
+      button("Assign to nobody", act("entries/mark", () => ({ assignee: "" }), () => "Remove the assignment of"), { id: "bulk-unassign" }),
       button("Accept first answers", act("entries/decide", () => ({ verdict: "accept" }), () => "Accept the first answer of"), { id: "bulk-accept" }),
       button("Reject first answers", act("entries/decide", () => ({ verdict: "none" }), () => "Reject the first answer of"), { id: "bulk-reject" }), this.undoPlace));
   }

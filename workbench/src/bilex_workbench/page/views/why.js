@@ -6,6 +6,8 @@ import { count, percent, score } from "../lib/format.js";
 import { confidence, stats } from "../lib/parts.js";
 import { wordOf } from "../lib/words.js";
 
+const VIEWS = { vectors: "Word vectors", "language model": "Language model", "vectors and language model": "Word vectors and language model" };
+
 function neighbours(heading, words, marked, lang) {
   return el("div", {}, el("h4", {}, heading), el("ol", { class: "neighbours" }, words.map(({ word, similarity }) => el("li", { class: word === marked ? "marked" : null },
     wordOf(word, { lang }), el("span", { class: "number" }, score(similarity))))));
@@ -14,7 +16,7 @@ function neighbours(heading, words, marked, lang) {
 function viewPart(view, found, { source, target }) {
   const [from, to] = [source.name ?? "source", target.name ?? "target"];
   return el("div", { class: "why-view" },
-    el("h3", {}, view.name === "vectors" ? "Word vectors" : "Language model", el("small", {}, ` similarity ${score(view.similarity)}`)),
+    el("h3", {}, VIEWS[view.name], el("small", {}, ` similarity ${score(view.similarity)}`)),
     el("div", { class: "why-lists" },
       neighbours(`${from} words near the source word`, view.source_neighbours, null, source.code),
       neighbours(`${to} words near the source word`, view.source_candidates, found.target.word, target.code),
