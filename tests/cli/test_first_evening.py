@@ -241,7 +241,7 @@ def test_methods_explains_every_setting_and_lists_presets(capsys: Captured) -> N
             ("--lm", "https://huggingface.co/intfloat/multilingual-e5-small"),
             "--lm intfloat/multilingual-e5-small",
         ),
-        (("--lm", "./no/such/folder"), "there is no such folder"),
+        (("--lm", "./no/such/folder"), "neither a folder here nor a name"),
         (("--lm", "a name with blanks"), "neither a folder here nor a name"),
         (("--random-seed", "seeds.tsv"), "Did you mean --seeds seeds.tsv?"),
     ],

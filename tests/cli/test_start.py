@@ -54,12 +54,12 @@ def test_a_method_is_loaded_without_the_others() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", SUMMARIES)
-def test_help_is_shown_without_reading_formats_or_plugins(name: str) -> None:
+def test_help_is_shown_without_reading_formats_or_plugins() -> None:
     then = (
+        f"for name in {list(SUMMARIES)}:\n    assert run([name, '--help']) == 0\n"
         "found = {'numpy', 'rich', 'importlib.metadata', 'torch'} & set(sys.modules)\nassert not found, found"
     )
-    done = run_in_process(name, "--help", then=then)
+    done = run_in_process("align", "--help", then=then)
     assert done.returncode == 0, done.stderr
 
 

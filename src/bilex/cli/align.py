@@ -44,6 +44,7 @@ _TRUTHS = {
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 _HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SECONDS = 5
 _HUB_ERRORS = (OSError, ValueError, KeyError, RuntimeError)
 
@@ -336,11 +337,7 @@ def check_lm(name: str) -> None:
         raise BilexError(f"--lm {name}: an address cannot be opened; give the model's name alone, as {hint}.")
     if name == OFFLINE_ENCODER or Path(name).is_dir():
         return
-    if name.startswith((".", "/", "~")) or name.endswith("/") or "\\" in name or name.count("/") > 1:
-        raise BilexError(
-            f"--lm {name}: there is no such folder; check the path, or give a name on the Hugging Face hub."
-        )
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+    if name.startswith((".", "/")) or not _HUB_NAME.fullmatch(name):
         raise BilexError(f"--lm {name}: is neither a folder here nor a name that the hub could have.")
     try:
         from transformers import AutoConfig
@@ -349,20 +346,16 @@ def check_lm(name: str) -> None:
     with contextlib.suppress(*_HUB_ERRORS):
         AutoConfig.from_pretrained(name, local_files_only=True)
         return
-    instead = f"or use {OFFLINE_ENCODER}, which needs no hub"
     address = urllib.parse.urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
-    try:  # once, where the library would try for a minute
-        socket.create_connection((address.hostname or "", address.port or 443), _HUB_SECONDS).close()
-    except OSError as error:
-        raise BilexError(
-            f"--lm {name}: the Hugging Face hub cannot be reached; check the network, give the path of a "
-            f"folder that holds the model, {instead}.{nearest_name(name, [OFFLINE_ENCODER])}"
-        ) from error
+    similar = [OFFLINE_ENCODER]
     try:
+        # Once, where the library would try for a minute.
+        socket.create_connection((address.hostname or "", address.port or 443), _HUB_SECONDS).close()
+        similar = [] if name in PRESETS else list(PRESETS)
         AutoConfig.from_pretrained(name)
     except _HUB_ERRORS as error:
-        near = "" if name in PRESETS else nearest_name(name, PRESETS)
         raise BilexError(
-            f"--lm {name}: the Hugging Face hub has no such model, or does not hand it out; check the name, "
-            f"{instead}.{near}"
+            f"--lm {name}: the Hugging Face hub has no such model or cannot be reached; check name and "
+            f"network, give the path of a model folder, or use {OFFLINE_ENCODER}, which needs no hub."
+            f"{nearest_name(name, similar)}"
         ) from error
