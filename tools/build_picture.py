@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bilex.aligners import get_method
-from bilex.cli.demo import MAP_HEIGHT, MAP_WIDTH, TOPICS, drawn_pairs, word_map
+from bilex.cli.demo import COLOURS, MAP_HEIGHT, MAP_WIDTH, TOPICS, drawn_pairs, word_map
 from bilex.core.files import write_text
 from bilex.data import sample_path
 from bilex.lexicon import Lexicon
@@ -64,7 +64,7 @@ def picture(panels: list[str]) -> str:
         "dictionary; none was learned from</text>",
     ]
     x = 20
-    for topic, (colour, _) in TOPICS.items():
+    for topic, colour in zip(TOPICS, COLOURS, strict=True):
         legend.append(f'<rect x="{x}" y="40" width="10" height="10" rx="2" fill="{colour}"/>')
         legend.append(f'<text x="{x + 15}" y="49" font-size="12" fill="#334155">{topic}</text>')
         x += 36 + 8 * len(topic)

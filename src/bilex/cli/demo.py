@@ -30,27 +30,16 @@ _SHOWN_WORDS, _LISTED_ENTRIES = 12, 200
 _SHORTEST = 4
 _HEADINGS = ("model", "direction", "search", "P@1", "95 %", "P@5", "words")
 
-# Colours of topics, with English words of the test dictionary and the translation of each that is drawn.
+# English words of the test dictionary and the translation of each that is drawn.
 TOPICS = {
-    "food": (
-        "#b45309",
-        "coffee kahvi, wine viini, sugar sokeri, milk maito, meat liha, butter voi, salt suola",
-    ),
-    "body": ("#be123c", "blood veri, hair hiukset, brain aivot, liver maksa, foot jalka, arm käsi"),
-    "countries": ("#1d4ed8", "german saksa, italian italia, spanish espanja, greek kreikka, swedish ruotsi"),
-    "places": (
-        "#15803d",
-        "lake järvi, hill mäki, shore ranta, river virta, castle linna, bridge silta, village kylä",
-    ),
-    "time": (
-        "#7e22ce",
-        "winter talvi, autumn syksy, evening ilta, sunday sunnuntai, monday maanantai, yesterday eilen",
-    ),
-    "politics": (
-        "#475569",
-        "election vaalit, minister ministeri, council neuvosto, policy politiikka, leader johtaja",
-    ),
+    "food": "coffee kahvi, wine viini, sugar sokeri, milk maito, meat liha, butter voi, salt suola",
+    "body": "blood veri, hair hiukset, brain aivot, liver maksa, foot jalka, arm käsi",
+    "countries": "german saksa, italian italia, spanish espanja, greek kreikka, swedish ruotsi",
+    "places": "lake järvi, hill mäki, shore ranta, river virta, castle linna, bridge silta, village kylä",
+    "time": "winter talvi, autumn syksy, evening ilta, sunday sunnuntai, monday maanantai, yesterday eilen",
+    "politics": "election vaalit, minister ministeri, council neuvosto, policy politiikka, leader johtaja",
 }
+COLOURS = ("#b45309", "#be123c", "#1d4ed8", "#15803d", "#7e22ce", "#475569")
 MAP_WIDTH, MAP_HEIGHT, _MARGIN = 560, 520, 46
 _ANY_PAIRS, _TEXT_SIZE, _TOP = 30, 15, 34
 
@@ -167,11 +156,11 @@ def drawn_pairs(test: Lexicon) -> dict[tuple[str, str], str]:
     known = set(test.pairs)
     topics = {
         (source, target): colour
-        for colour, pairs in TOPICS.values()
+        for pairs, colour in zip(TOPICS.values(), COLOURS, strict=True)
         for source, target in (pair.split() for pair in pairs.split(", "))
         if (source, target) in known
     }
-    return topics or dict.fromkeys(test.pairs[:_ANY_PAIRS], next(iter(TOPICS.values()))[0])
+    return topics or dict.fromkeys(test.pairs[:_ANY_PAIRS], COLOURS[0])
 
 
 def word_map(title: str, pairs: Mapping[tuple[str, str], str], source: Any, target: Any, size: int) -> str:

@@ -36,7 +36,7 @@ from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from bilex.core.progress import Progress
-    from bilex.lexicon import Coverage, Lexicon
+    from bilex.lexicon import Lexicon
     from bilex.model import Translator
     from bilex.model.filters import Keep
     from bilex.vectors import WordVectors
@@ -416,7 +416,7 @@ def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progre
     return vectors
 
 
-def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -> Coverage:
+def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -> None:
     """Stop if a dictionary and two vocabularies cannot belong together; warn if few pairs are covered."""
     lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
@@ -426,7 +426,6 @@ def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -
         raise BilexError(f"{lexicon.name}: only {coverage.sentence()}.{hint}")
     if coverage.fraction < FEW and coverage.frequent_missing:
         warn(f"{lexicon.name}: only {coverage.sentence()}.{advice}")
-    return coverage
 
 
 def command_line() -> str:
