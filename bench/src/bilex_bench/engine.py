@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from bilex_bench.results import Result, Setup, now
-from bilex_bench.work import ATTEMPTS, WorkPlan
+from bilex_bench.work import ATTEMPTS
 
 _INTERRUPTIONS = 4  # how often the machine of a family may be lost before the family is given up
 
@@ -88,8 +88,6 @@ News = tuple[Job, Event | Retried]
 
 class Executor(AbstractContextManager["Executor"], Protocol):
     """Where families run; leaving its `with` block stops everything that still runs."""
-
-    plan: WorkPlan
 
     def has_room(self) -> bool:
         """Whether another family can be started now."""

@@ -6,29 +6,19 @@ Earlier results estimate the cost of setups; that orders the work and is shown b
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
-import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import read_json
-from bilex.vectors.folder import CONFIG
-from bilex.vectors.formats import open_source, sniff
 from bilex_bench import engine
 from bilex_bench.datasets import DataFolder
 from bilex_bench.live import View
 from bilex_bench.results import Result, Setup, families
 from bilex_bench.store import ResultsStore
 
-_HEADER = re.compile(rb"\s*(\d+)[ \t]+\d+[ \t\r]*\n")
-_UNKNOWN_COUNT = 200_000
-_COMPRESSION = 2.5  # how much longer compressed text is, unpacked
+_ALL_WORDS = 1_000_000  # per language, where a setup has no limit
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ def run_setups(
 ) -> Outcome:
     """Run the setups that the store does not have, and store each result as soon as it exists."""
     waiting = todo(setups, store, retry_failed=retry_failed)
-    costs = by_family(estimate(waiting, executor.plan.folders, store, on_gpu=on_gpu))
+    costs = by_family(estimate(waiting, store, on_gpu=on_gpu))
     seconds = {family: spent for family, (spent, _) in costs.items() if spent is not None}
     memory = {family: gigabytes for family, (_, gigabytes) in costs.items() if gigabytes is not None}
     store.name(setups)
@@ -137,33 +127,20 @@ class Estimate:
 
 
 def estimate(
-    setups: Iterable[Setup],
-    datasets: Mapping[str, DataFolder],
-    store: ResultsStore | None = None,
-    *,
-    on_gpu: bool = False,
+    setups: Iterable[Setup], store: ResultsStore | None = None, *, on_gpu: bool = False
 ) -> list[Estimate]:
     """Estimate the cost of setups from earlier results on the same device.
 
     A step takes the median time per word of earlier results of the same method or language model. Memory is
     the most that any of them needed.
     """
-
-    @functools.cache
-    def count(dataset: str, language: str) -> int:
-        return word_count(datasets[dataset].vectors_path(language))
-
-    def words(setup: Setup) -> int:
-        counts = [count(setup.dataset, language) for language in setup.languages]
-        return sum(min(number, setup.limit or number) for number in counts)
-
     rates: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str | None], float] = {}
     for result in store.results() if store is not None else []:
-        setup, device = result.setup, "cuda" if on_gpu else "cpu"
-        if result.status == "done" and result.device == device and setup.dataset in datasets:
+        setup = result.setup
+        if result.status == "done" and result.device == ("cuda" if on_gpu else "cpu"):
             for step, seconds in result.seconds.items():
-                rates.setdefault((step, _shared(setup, step)[1]), []).append(seconds / words(setup))
+                rates.setdefault((step, _shared(setup, step)[1]), []).append(seconds / _words(setup))
             place = setup.method, setup.lm
             memory[place] = max(memory.get(place, 0.0), result.gigabytes or 0.0)
     counted: set[tuple[str, str]] = set()
@@ -177,9 +154,13 @@ def estimate(
                 total = None
             if (step, owner) not in counted and measured and total is not None:
                 counted.add((step, owner))
-                total += statistics.median(measured) * words(setup)
+                total += statistics.median(measured) * _words(setup)
         estimates.append(Estimate(setup, total, memory.get((setup.method, setup.lm)) or None))
     return estimates
+
+
+def _words(setup: Setup) -> int:
+    return setup.limit or _ALL_WORDS
 
 
 def by_family(estimates: Iterable[Estimate]) -> dict[str, tuple[float | None, float | None]]:
@@ -212,24 +193,3 @@ def _shared(setup: Setup, step: str) -> tuple[str, str]:
     if step == "fit":
         return setup.family, setup.method
     return (str(setup.stage), str(setup.lm)) if step in ("tune", "encode", "trial") else (setup.key, "")
-
-
-def word_count(path: Path) -> int:
-    """The number of words: as the file states, else guessed from its size; 200,000 if nothing helps."""
-    try:
-        if path.is_dir():
-            return int(read_json(path / CONFIG)["words"])
-        with open_source(path) as source:
-            kind = sniff(source)
-            if kind == "npy":
-                return int(np.load(path, mmap_mode="r").shape[0])
-            header = _HEADER.match(source.head)
-            if header:
-                return int(header[1])
-            if kind != "text":
-                return _UNKNOWN_COUNT
-            lines = source.head.count(b"\n") or 1
-            unpacked = source.size * (_COMPRESSION if source.compression else 1)
-            return max(lines, round(unpacked * lines / len(source.head)))
-    except (BilexError, OSError, ValueError, KeyError, TypeError):
-        return _UNKNOWN_COUNT

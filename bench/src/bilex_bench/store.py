@@ -175,7 +175,7 @@ class ResultsStore:
             f"SELECT labels.label, {', '.join(f'results.{name}' for name in _COLUMNS)} FROM results "
             "LEFT JOIN labels ON labels.key = results.key ORDER BY results.rowid, labels.rowid"
         )
-        with _readable(self.path):
+        with _plain_errors(self.path):
             found = [_result(label, dict(zip(_COLUMNS, row, strict=True))) for label, *row in rows]
         if predictions:
             found = [replace(result, predictions=self.predictions(result.setup.key)) for result in found]
@@ -190,7 +190,7 @@ class ResultsStore:
             "WHERE key = ? ORDER BY direction DESC",
             key,
         )
-        with _readable(self.path):
+        with _plain_errors(self.path):
             return {direction: _join_predictions(words, own) for direction, words, own in rows}
 
     def samples(self, key: str) -> dict[str, WordSample]:
@@ -201,7 +201,7 @@ class ResultsStore:
             "ORDER BY samples.rowid",
             key,
         )
-        with _readable(self.path):
+        with _plain_errors(self.path):
             return {name: _join_sample(*parts) for name, *parts in rows}
 
     def merge(self, other: str | Path) -> MergeReport:
@@ -334,21 +334,20 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite into one sentence."""
+    """Turn errors of SQLite, and of content that cannot be decoded, into one sentence."""
     try:
         yield
     except sqlite3.Error as error:
         raise BilexError(f"{path}: {_explanation(error)}.") from error
-    except UnicodeDecodeError as error:  # in a message that quotes a damaged byte of the schema
+    except (ValueError, TypeError, KeyError, zlib.error) as error:
         raise BilexError(
-            f"{path}: {_explanation(sqlite3.DatabaseError('the schema is not text'))}."
+            f"{path}: is damaged, what it holds cannot be read ({error}); restore the file from a copy."
         ) from error
 
 
 def _explanation(error: sqlite3.Error) -> str:
     """What SQLite refused, and what to do."""
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = None if code is None else code & 0xFF
+    kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     known = {
         sqlite3.SQLITE_FULL: "the disk is full; earlier results are intact; free some space and run again",
         sqlite3.SQLITE_NOTADB: "is not a results file; choose another name",
@@ -356,23 +355,10 @@ def _explanation(error: sqlite3.Error) -> str:
         sqlite3.SQLITE_READONLY: "may not be written; check its permissions and those of its folder",
         sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the name and the permissions of its folder",
     }
-    if kind in known:
-        return known[kind]
     message = " ".join(str(error).split())
-    if kind in (sqlite3.SQLITE_CORRUPT, None):
+    if kind == sqlite3.SQLITE_CORRUPT:
         return f"is damaged ({message}); restore it from a copy, or move it away and start a new one"
-    return f"cannot be used ({message})"
-
-
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn errors of decoding into one sentence."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, zlib.error) as error:
-        raise BilexError(
-            f"{path}: holds a result that cannot be read back ({error}); restore the file from a copy."
-        ) from error
+    return known.get(kind, f"cannot be used ({message})")
 
 
 def _to_json(value: Any) -> str:

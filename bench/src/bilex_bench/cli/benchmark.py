@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +23,6 @@ from bilex_bench.cli.execution import Execution
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bilex_bench.datasets import DataFolder
     from bilex_bench.results import Setup
     from bilex_bench.runner import Estimate
     from bilex_bench.work import WorkPlan
@@ -172,9 +171,7 @@ def run(
     check_data(setups, folders)
     results = Path(output or f"{chosen.name}.sqlite")
     if dry_run:
-        waiting = _show_plan(setups, folders, results, execution.on_gpu(chosen.common.device), retry_failed)
-        if waiting and execution.ray is None:
-            _show_duration(waiting, execution, chosen.common.device)
+        _show_plan(setups, results, execution, chosen.common.device, retry_failed)
         return 0
     folder = Path(work or f"{results}.work").absolute()
     plan = WorkPlan(
@@ -236,54 +233,38 @@ def _run(setups: list[Setup], plan: WorkPlan, results: Path, execution: Executio
 
 
 def _show_plan(
-    setups: list[Setup],
-    folders: Mapping[str, DataFolder],
-    results: Path,
-    on_gpu: bool,
-    retry_failed: bool,
-) -> list[Estimate]:
-    """Show what would run, without writing anything; the estimates."""
-    from bilex_bench.results import families
-    from bilex_bench.runner import estimate, todo
+    setups: list[Setup], results: Path, execution: Execution, device: str, retry_failed: bool
+) -> None:
+    """Show what would run, how long and in how much memory, without writing anything."""
+    from bilex_bench.runner import by_family, estimate, todo
     from bilex_bench.store import ResultsStore
 
     with ResultsStore.open(results, create=False) if results.exists() else nullcontext() as store:
         waiting = todo(setups, store, retry_failed=retry_failed)
-        estimates = estimate(waiting, folders, store, on_gpu=on_gpu)
+        estimates = estimate(waiting, store, on_gpu=execution.on_gpu(device))
+    families = by_family(estimates)
     total = len({setup.key for setup in setups})
     if waiting:
         show(_plan_table(estimates))
     show(
-        f"{len(waiting)} setups in {len(families(waiting))} families would run, "
+        f"{len(waiting)} setups in {len(families)} families would run, "
         f"{total - len(waiting)} of {total} need no run."
     )
-    return estimates
-
-
-def _show_duration(estimates: list[Estimate], execution: Execution, device: str) -> None:
-    """Show how long setups would take on this machine, and in how much memory."""
-    from bilex_bench.runner import by_family
-
-    families = by_family(estimates).values()
-    at_a_time = max(1, min(execution.at_a_time(device), len(families)))
-    seconds = [time for time, _ in families if time is not None]
-    memory = [gigabytes for _, gigabytes in families if gigabytes is not None]
-    each = f"{at_a_time} at a time with {execution.threads(device)} threads each"
-    if seconds:
-        each = f"about {duration(max([sum(seconds) / at_a_time, *seconds]))}, {each}"
-    if memory:
-        each += f" and up to {max(memory):.1f} GB"
-    unknown = len(families) - len(seconds)
-    never = f" {unknown} families were never measured here and are not counted." if unknown else ""
-    show(f"{each[0].upper()}{each[1:]}.{never}")
+    if waiting and execution.ray is None:
+        at_a_time = max(1, min(execution.at_a_time(device), len(families)))
+        seconds = [time for time, _ in families.values() if time is not None]
+        memory = [gigabytes for _, gigabytes in families.values() if gigabytes is not None]
+        parts = [f"About {duration(max([sum(seconds) / at_a_time, *seconds]))}"] if seconds else []
+        parts += [f"up to {max(memory):.1f} GB each"] if memory else []
+        parts += [f"{at_a_time} at a time with {execution.threads(device)} threads each"]
+        unknown = len(families) - len(seconds)
+        never = f" {unknown} families were never measured here and are not counted." if unknown else ""
+        show(f"{', '.join(parts)}.{never}")
 
 
 def _plan_table(estimates: Sequence[Estimate]) -> Table:
     """One row for each label, in the order of the grid."""
     from bilex_bench.runner import if_all
-
-    def cell(value: float | None, shown: Callable[[float], str]) -> str:
-        return "not measured" if value is None else shown(value)
 
     by_label: dict[str, list[Estimate]] = {}
     for part in estimates:
@@ -292,6 +273,8 @@ def _plan_table(estimates: Sequence[Estimate]) -> Table:
     for label, parts in by_label.items():
         setups = [part.setup for part in parts]
         pairs = list(dict.fromkeys(setup.pair for setup in setups))
+        seconds = if_all([part.seconds for part in parts], sum)
+        gigabytes = if_all([part.gigabytes for part in parts], max)
         rows.append(
             (
                 label,
@@ -299,8 +282,8 @@ def _plan_table(estimates: Sequence[Estimate]) -> Table:
                 ", ".join(dict.fromkeys(setup.seeds for setup in setups)),
                 ", ".join(dict.fromkeys(setup.lm or "" for setup in setups)),
                 str(len(parts)),
-                cell(if_all([part.seconds for part in parts], sum), duration),
-                cell(if_all([part.gigabytes for part in parts], max), "{:.1f} GB".format),
+                "not measured" if seconds is None else duration(seconds),
+                "not measured" if gigabytes is None else f"{gigabytes:.1f} GB",
             )
         )
     headings = ("setup", "pairs", "seeds", "language model", "setups", "time", "memory")

@@ -109,12 +109,18 @@ class DataFolder:
             raise BilexError(f"{path}: there is no such folder; check the name, or see 'bilex data get'.")
         opened = []
         for part in find_dictionaries(path):
-            if vectors is None or Path(vectors).is_dir():
-                roots = [path, part.path] if vectors is None else [Path(vectors)]
+            where = Path(vectors or path)
+            if where.is_dir():
+                roots = [where] if vectors else [path, part.path]
                 places = [place for root in roots for place in (root, root / "vectors")]
-                found, sought = find_vectors(*places), f"in {places[0]} and {places[1]}"
+                found, sought = find_vectors(*places), f"in {where} and {where / 'vectors'}"
+            elif where.name.count("{}") == 1:
+                found, sought = find_vectors(where.parent, names=(where.name,)), str(vectors)
             else:
-                found, sought = _vectors_of_pattern(str(vectors)), str(vectors)
+                raise BilexError(
+                    f"{vectors}: is neither a folder nor a pattern; give a folder with vectors, "
+                    "or a file name with {} in the place of the language."
+                )
             opened.append(cls(name or part.path.resolve().name, path, part, found, sought))
         return opened
 
@@ -260,45 +266,20 @@ def count_name(count: int) -> str:
     return f"{count // 1000}k" if count and count % 1000 == 0 else str(count)
 
 
-def _compiled(name: str) -> re.Pattern[str]:
-    pattern = re.escape(name).replace(r"\{\}", f"({LANGUAGE})").replace(r"\*", r"\d+k?")
-    packed = f"(?:{'|'.join(map(re.escape, PACKED_SUFFIXES))})?" if name.endswith(".vec") else ""
-    return re.compile(pattern + packed)
-
-
-_VECTOR_PATTERNS = tuple(map(_compiled, _VECTOR_NAMES))
-
-
-def find_vectors(*folders: Path) -> dict[str, Path]:
-    """The vector files of some folders by language; those of the first folder win."""
+def find_vectors(*folders: Path, names: Sequence[str] = _VECTOR_NAMES) -> dict[str, Path]:
+    """The vector files of some folders by language; earlier folders, and then earlier names, win."""
     found: dict[str, Path] = {}
+    packed = f"(?:{'|'.join(map(re.escape, PACKED_SUFFIXES))})?"
     for folder in folders:
-        best: dict[str, tuple[int, Path]] = {}
-        for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
-            for order, pattern in enumerate(_VECTOR_PATTERNS):
-                match = pattern.fullmatch(entry.name)
-                if match and entry.is_dir() == (order == 0) and _is_file_or_vectors(entry):
-                    best[match[1]] = min(best.get(match[1], (order, entry)), (order, entry))
-        found = {language: path for language, (_, path) in best.items()} | found
+        entries = sorted(folder.iterdir()) if folder.is_dir() else []
+        for name in names:
+            pattern = re.escape(name).replace(r"\{\}", f"({LANGUAGE})").replace(r"\*", r"\d+k?")
+            for entry in entries:
+                match = re.fullmatch(pattern + (packed if name.endswith(".vec") else ""), entry.name)
+                is_vectors = (entry / CONFIG).is_file() or (entry.is_file() and name != "{}")
+                if match and is_vectors:
+                    found.setdefault(match[1], entry)
     return dict(sorted(found.items()))
-
-
-def _vectors_of_pattern(pattern: str) -> dict[str, Path]:
-    """The files that a pattern names with a language in place of its "{}"."""
-    path = Path(pattern)
-    if pattern.count("{}") != 1 or "{}" not in path.name:
-        raise BilexError(
-            f"{pattern}: is neither a folder nor a pattern; give a folder with vectors, "
-            "or a file name with {} in the place of the language."
-        )
-    regular = re.compile(re.escape(path.name).replace(r"\{\}", f"({LANGUAGE})"))
-    entries = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
-    matches = ((regular.fullmatch(entry.name), entry) for entry in entries)
-    return {match[1]: entry for match, entry in matches if match and _is_file_or_vectors(entry)}
-
-
-def _is_file_or_vectors(entry: Path) -> bool:
-    return not entry.is_dir() or (entry / CONFIG).is_file()
 
 
 def load_vectors(

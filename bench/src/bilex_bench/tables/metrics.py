@@ -43,10 +43,7 @@ def main_tables(sheet: Sheet) -> list[Table]:
         "P@1 × 100 by CSLS. L→* and *→L are means over the directions from and to a language; the last row "
         "of each number of seeds is the mean over all directions.",
         ["seeds", "directions", *(m.name for m in chosen.methods)],
-        [
-            [seeds, name, *(_mean_metrics(m, those, seeds) for m in chosen.methods)]
-            for seeds, name, those in _rows(chosen, _by_language)
-        ],
+        _mean_rows(chosen, _by_language),
     )
 
 
@@ -62,11 +59,7 @@ def full_tables(sheet: Sheet) -> list[Table]:
             f"P@1 in every direction, {size} seeds",
             f"P@1 × 100 by cosine (NN) and by CSLS, {size} seeds.",
             ["direction", *(m.name for m in chosen.methods)],
-            [
-                [name, *(_mean_metrics(m, those, size, _NN_AND_CSLS) for m in chosen.methods)]
-                for seeds, name, those in _rows(chosen)
-                if seeds == size
-            ],
+            [row[1:] for row in _mean_rows(chosen, retrievals=_NN_AND_CSLS) if row[0] == size],
         )
     return tables
 
@@ -85,10 +78,7 @@ def panlex_tables(sheet: Sheet) -> list[Table]:
         "PanLex-BLI",
         "P@1 × 100 by CSLS, from source to target of each dictionary.",
         ["seeds", "direction", *(m.name for m in sheet.methods)],
-        [
-            [seeds, name, *(_mean_metrics(m, those, seeds) for m in sheet.methods)]
-            for seeds, name, those in _rows(sheet, forward)
-        ],
+        _mean_rows(sheet, forward),
     )
 
 
@@ -271,15 +261,6 @@ def leak_free_tables(sheet: Sheet) -> list[Table]:
     ]
 
 
-def _rows(
-    sheet: Sheet, grouped: Callable[[Sequence[Direction]], Groups] | None = None
-) -> Iterator[tuple[str, str, list[Direction]]]:
-    """The seeds, the name and the directions of each row; by default each direction, and the mean."""
-    for seeds in sheet.seeds:
-        for name, directions in (grouped or _with_mean)(sheet.directions(seeds)):
-            yield seeds, name, directions
-
-
 def _with_mean(directions: Sequence[Direction]) -> Groups:
     """Each direction alone, and all of them."""
     return [*((str(direction), [direction]) for direction in directions), ("mean", list(directions))]
@@ -292,6 +273,27 @@ def _by_language(directions: Sequence[Direction]) -> Groups:
         groups.append((f"{language}→*", [d for d in directions if d.languages[0] == language]))
         groups.append((f"*→{language}", [d for d in directions if d.languages[1] == language]))
     return [*groups, ("mean", list(directions))]
+
+
+def _rows(
+    sheet: Sheet, grouped: Callable[[Sequence[Direction]], Groups] = _with_mean
+) -> Iterator[tuple[str, str, list[Direction]]]:
+    """The seeds, the name and the directions of each row."""
+    for seeds in sheet.seeds:
+        for name, directions in grouped(sheet.directions(seeds)):
+            yield seeds, name, directions
+
+
+def _mean_rows(
+    sheet: Sheet,
+    grouped: Callable[[Sequence[Direction]], Groups] = _with_mean,
+    retrievals: Mapping[str, Retrieval] = _CSLS,
+) -> list[list[Value]]:
+    """The seeds, the name, and the means of all methods of each row."""
+    return [
+        [seeds, name, *(_mean_metrics(m, directions, seeds, retrievals) for m in sheet.methods)]
+        for seeds, name, directions in _rows(sheet, grouped)
+    ]
 
 
 def _mean_metrics(
