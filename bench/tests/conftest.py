@@ -15,6 +15,16 @@ SHARED = HERE.parents[1] / "tests"  # helper modules that both distributions' te
 torch.set_num_threads(1)  # on these tiny problems threads wait for each other more than they compute
 
 
+@pytest.fixture(scope="module")
+def quick_projection() -> Iterator[None]:
+    """Instead of t-SNE, which takes seconds per panel."""
+    from bilex_bench.figures import tsne
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tsne, "projected", lambda sample: tsne.joint_rows(sample)[:, :2])
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def helpers_for_child_processes() -> Iterator[None]:
     """Processes that tests start, workers of Ray among them, find the helper modules too."""

@@ -82,7 +82,7 @@ def test_a_grid_becomes_models_and_a_table_and_goes_on_where_it_was(tmp_path: Pa
     ("change", "sentence"),
     [
         (("method", "methd"), "Did you mean 'method'"),
-        (("vectors/{}.vec", "vectors/en.vec"), "'vectors' is 'vectors/en.vec'; write {} in the place of"),
+        (("vectors/{}.vec", "vectors/en.vec"), "'vectors' is 'vectors/en.vec'; write {} in place of"),
         (("languages = ", 'pairs = ["aa-bb"]\nlanguages = '), "give either pairs"),
         (('"aa"', '"../aa"'), "'languages[0]' is '../aa'; write pairs as en-fi, languages as en"),
         (("vectors/{}.vec", "vectors/{}.bin"), "there are no vectors of 'aa'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,8 @@ def test_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [str(path) for path in (out, *parts)]
     assert run(["benchmark", "merge", *names]) == 0
     caught = capsys.readouterr().out
-    assert "a.sqlite: 9 setups added, 0 in the place of failed ones, 0 were there already." in caught
-    assert f"b.sqlite: {len(results) - 9} setups added, 0 in the place of failed ones, 3 were" in caught
+    assert "a.sqlite: 9 setups added, 0 replaced failed ones, 0 were there already." in caught
+    assert f"b.sqlite: {len(results) - 9} setups added, 0 replaced failed ones, 3 were" in caught
     assert run(["benchmark", "merge", *names, "--json"]) == 0
     caught = json.loads(capsys.readouterr().out)
     assert caught["setups"] == len(results)
@@ -85,6 +86,7 @@ def test_the_quick_grid_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with ResultsStore.open(out, create=False) as store:
         procrustes, c1 = store.results(predictions=True, samples=True)
     assert (procrustes.setup.label, c1.setup.label) == ("Procrustes", "C1")
+    assert c1.environment["command"] == shlex.join(["bilex", *command]), "the report shows it"
     assert set(c1.samples) >= {"static", "aligned"} and not procrustes.samples
     for result in (procrustes, c1):
         for direction, predictions in result.predictions.items():

@@ -99,7 +99,7 @@ def test_check_with_warnings_is_fine(data: Path, capsys: pytest.CaptureFixture[s
     caught = capsys.readouterr()
     row = next(line for line in caught.out.splitlines() if line.split()[:1] == ["en-fi"])
     assert row.split() == ["en-fi", "1/1", "2/2", "1", "0", "0"]
-    assert "warning: seeds 5k: test pairs stand in them too" in caught.err
+    assert "warning: seeds 5k: test pairs are in them too" in caught.err
 
 
 def test_check_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

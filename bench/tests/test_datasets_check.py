@@ -46,7 +46,7 @@ def test_warnings(data: Path) -> None:
     warnings = check_folder(DataFolder.open(data)).warnings
     assert "no vectors for ru: 1 of 2 pairs cannot be run." in warnings
     assert any(
-        sentence.startswith("seeds 5k: test pairs stand in them too, 1 to 1 in 2") for sentence in warnings
+        sentence.startswith("seeds 5k: test pairs are in them too, 1 to 1 in 2") for sentence in warnings
     )
     assert not any(sentence.startswith("seeds 1k") for sentence in warnings)
 

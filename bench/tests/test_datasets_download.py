@@ -111,7 +111,7 @@ def test_checksums_are_those_of_git(server: DataServer, tmp_path: Path) -> None:
         server.add("/a", b"hello\n"), tmp_path / "a", git_blob="ce013625030ba8dba906f756967f9e9ca394464a"
     )
     download(server.add("/b", b""), tmp_path / "b", git_blob="e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
-    with pytest.raises(BilexError, match=r"/c: what came is not the file that is expected"):
+    with pytest.raises(BilexError, match=r"/c: the file differs from the expected one"):
         download(
             server.add("/c", b"hallo\n"), tmp_path / "c", git_blob="ce013625030ba8dba906f756967f9e9ca394464a"
         )
@@ -208,7 +208,7 @@ def test_fewer_words_than_asked_for_and_no_last_line_end(server: DataServer, tmp
 
 @pytest.mark.parametrize("content", [b"hello", gzip.compress(b"2 3\na 1 2 3\n", mtime=0), b"not gzip"])
 def test_what_is_no_vector_file(server: DataServer, tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(BilexError, match=r"what came is no file of word vectors \(.*\); run"):
+    with pytest.raises(BilexError, match=r"the file holds no word vectors \(.*\); run"):
         download_words(
             server.add("/x.vec.gz", content), tmp_path / "x.vec.gz", tmp_path / "cut.vec", 10, "do something"
         )
@@ -261,7 +261,7 @@ def test_panlex_archives_are_unpacked(server: DataServer, tmp_path: Path) -> Non
 def test_a_bad_archive(server: DataServer, tmp_path: Path, content: bytes) -> None:
     server.add("/bg-l2.zip", content)
     data = replace(known("panlex"), base=server.address)
-    with pytest.raises(BilexError, match=r"bg-l2\.zip: (was no whole zip archive|holds no PanLex)"):
+    with pytest.raises(BilexError, match=r"bg-l2\.zip: (was an incomplete zip archive|holds no PanLex)"):
         list(fetch(data, tmp_path, words=None))
 
 

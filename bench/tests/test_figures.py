@@ -16,12 +16,13 @@ from bilex.cli import BAD_INPUT, OK, run
 from bilex.core.errors import BilexError
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
 from bilex_bench.figures.charts import Point, front
-from bilex_bench.figures.drawing import DARK, Board, colour_of, slug, styles_for
-from bilex_bench.figures.tsne import joint_rows, pair_metrics, projected
+from bilex_bench.figures.drawing import Board
+from bilex_bench.figures.tsne import pair_metrics, projected
 from bilex_bench.results import DIRECTIONS, Result, Setup, WordSample
 from bilex_bench.store import ResultsStore
 from fabricated import LAMBDAS, fabricated, fabricated_results
 
+pytestmark = pytest.mark.usefixtures("quick_projection")
 PAIRS = ("en-fi", "fi-ru")
 
 
@@ -36,7 +37,7 @@ def few_results() -> list[Result]:
 
 
 @pytest.fixture(scope="module")
-def drawings(results: list[Result]) -> list[Drawing]:
+def drawings(results: list[Result], quick_projection: None) -> list[Drawing]:
     return draw_figures(results)
 
 
@@ -75,19 +76,6 @@ def test_the_same_results_give_the_same_bytes_without_date_or_program(few_result
             assert png == second.png()
             assert png.startswith(b"\x89PNG")
             assert b"tEXt" not in png
-
-
-def test_no_figure_is_left_in_pyplots_list(drawings: list[Drawing]) -> None:
-    from matplotlib._pylab_helpers import Gcf
-
-    assert drawings
-    assert not Gcf.figs
-
-
-def test_marks_lie_inside_the_figure(drawings: list[Drawing]) -> None:
-    for drawing in drawings:
-        assert drawing.marks
-        assert all(0 < mark.x < 1 and 0 < mark.y < 1 for mark in drawing.marks), drawing.name
 
 
 def test_lambda_curves_are_the_scores_of_the_results(results: list[Result], drawings: list[Drawing]) -> None:
@@ -130,19 +118,6 @@ def test_data_sets_of_nearly_the_same_name_have_figures_of_their_own() -> None:
     ]
     names = [drawing.name for drawing in draw_figures([fabricated(s, 20) for s in setups], ["heat-map"])]
     assert names == ["heat-map-my-data-5k", "heat-map-my-data-5k-2", "heat-map-данные-5k"]
-
-
-def test_each_kind_of_machine_has_its_front() -> None:
-    results = fabricated_results(("en-fi",), ("5k",), words=30)
-    quicker = [replace(r, device="cuda") if r.setup.method == "c1" else r for r in results]
-    (drawing,) = draw_figures(quicker, ["time"])
-    (axes,) = drawing.figure.axes
-    fronts = [line for line in axes.get_lines() if line.get_drawstyle() == "steps-post"]
-    assert len(fronts) == 2
-    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "#ffffff"]
-    assert len(hollow) == 5, "on CPUs"
-    legend = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
-    assert legend[-2:] == ["cpu", "cuda"]
 
 
 def test_too_few_lambdas_make_no_curve() -> None:
@@ -218,15 +193,15 @@ def test_the_front_is_what_nobody_beats_in_both() -> None:
     assert found == sorted(found, key=lambda p: p.seconds)
 
 
-def test_vectors_of_unequal_length_keep_their_distances() -> None:
-    rng = np.random.default_rng(3)
-    source, target = rng.normal(size=(8, 5)), rng.normal(size=(8, 9))
-    words = tuple("abcdefgh")
-    rows = joint_rows(WordSample(words, words, source.astype(np.float32), target.astype(np.float32)))
-    assert rows.shape == (16, 9)
-    for part, side in ((rows[:8], source), (rows[8:], target)):
-        unit = side / np.linalg.norm(side, axis=1, keepdims=True)
-        np.testing.assert_allclose(part @ part.T, unit @ unit.T, atol=1e-6)
+def test_a_projection_is_the_same_on_every_run_and_brings_pairs_together(few_results: list[Result]) -> None:
+    (samples,) = (r.samples for r in few_results if r.samples)
+    apart = {}
+    for name in ("static", "aligned"):
+        places = projected(samples[name])
+        half = len(places) // 2
+        apart[name] = np.median(np.linalg.norm(places[:half] - places[half:], axis=1)) / places.std()
+    assert apart["aligned"] < apart["static"] / 5
+    np.testing.assert_array_equal(places, projected(samples["aligned"]))
 
 
 def test_pair_metrics_of_spaces_that_are_known() -> None:
@@ -237,25 +212,6 @@ def test_pair_metrics_of_spaces_that_are_known() -> None:
     shifted = pair_metrics(WordSample(words, words, rows, np.roll(rows, 1, axis=0)))
     assert shifted[1] == 0
     assert abs(shifted[0]) < 0.3
-
-
-def test_tsne_brings_pairs_together_and_links_them(results: list[Result], drawings: list[Drawing]) -> None:
-    drawing = of_kind(drawings, "tsne")[0]
-    (result,) = (r for r in results if r.samples and r.setup.seeds == "5k" and r.setup.mixing == "auto")
-    by_title = {
-        axes.get_title(loc="left").strip(): axes for axes in drawing.figure.axes if axes.get_visible()
-    }
-    assert len(by_title) == 5
-    lengths = {}
-    for title, name in (("Static vectors as they come", "static"), ("Static vectors, aligned", "aligned")):
-        links, source, target = (np.array(line.get_xydata()) for line in by_title[title].get_lines())
-        places = projected(result.samples[name])
-        np.testing.assert_allclose(np.concatenate([source, target]), places)
-        np.testing.assert_allclose(links[0::3], source)
-        np.testing.assert_allclose(links[1::3], target)
-        lengths[name] = np.median(np.linalg.norm(source - target, axis=1)) / places.std()
-    assert lengths["aligned"] < lengths["static"] / 5
-    assert {mark.text for mark in drawing.marks} == {f"s{i} – t{i}" for i in range(60)}
 
 
 def test_tsne_shows_alignment_with_and_without_contrast(few_results: list[Result]) -> None:
@@ -287,66 +243,6 @@ def test_one_experiment_under_two_names_is_drawn_once(results: list[Result]) -> 
     assert len({"C1", "C1 once more"} & set(as_many)) == 1, "and never a bit of both"
 
 
-def test_a_method_looks_the_same_in_all_figures(drawings: list[Drawing]) -> None:
-    looks: dict[str, set[tuple[str, str]]] = {}
-    for drawing in drawings:
-        if drawing.kind in ("frequency", "time"):
-            for legend in drawing.figure.legends:
-                for line in legend.legend_handles:
-                    looks.setdefault(line.get_label(), set()).add((line.get_color(), line.get_marker()))
-    assert {colour for colour, _ in looks["C1"]} == {colour_of("c1", with_model=False)}
-    assert all(len(found) == 1 for found in looks.values())
-    assert len({next(iter(found)) for found in looks.values()}) == len(looks)
-
-
-def test_no_two_methods_look_the_same() -> None:
-    colours = [*(f"#{number}" for number in range(8)), *(f"#{number % 3}" for number in range(30))]
-    styles = styles_for(colours)
-    assert [style.colour for style in styles] == colours
-    assert len({(style.colour, style.mark) for style in styles}) == len(styles)
-
-
-def test_many_methods_are_thinned_to_lines_that_can_be_distinguished() -> None:
-    results = fabricated_results(("en-fi",), ("5k",), words=30)
-    ablated = [
-        replace(r.setup, settings={"contrastive": False, "epochs": n}, label=f"C1 w/o CL {n}")
-        for r in results
-        if r.setup.label == "C1"
-        for n in range(3)
-    ]
-    many = [*results, *(fabricated(setup, 30) for setup in ablated)]
-    (drawing,) = draw_figures(many, ["frequency"])
-    assert "Not drawn: C1 w/o CL 0, C1 w/o CL 1, C1 w/o CL 2." in drawing.caption
-    assert len(drawing.figure.axes[0].get_lines()) == len(results)
-    (all_drawn,) = draw_figures(many[:-1], ["frequency"])
-    assert len(all_drawn.figure.axes[0].get_lines()) == 10
-
-
-def _seen(colour: str, lacking: str) -> np.ndarray:
-    """A colour in the eyes of people without red or green cones (Viénot et al. 1999), linear RGB."""
-    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-    to_lms = np.array(
-        [[17.8824, 43.5161, 4.11935], [3.45565, 27.1554, 3.86714], [0.0299566, 0.184309, 1.46709]]
-    )
-    long, medium, short = to_lms @ linear
-    if lacking == "red":
-        long = 2.02344 * medium - 2.52581 * short
-    else:
-        medium = 0.494207 * long + 1.24827 * short
-    return np.linalg.inv(to_lms) @ [long, medium, short]
-
-
-@pytest.mark.parametrize("lacking", ["red", "green"])
-def test_colours_differ_for_people_who_see_fewer(lacking: str) -> None:
-    methods = ("procrustes", "advanced", "vecmap-semi", "rcsls", "lnmap", "fipp", "c1")
-    colours = [*(colour_of(method, with_model=False) for method in methods), colour_of("c1", with_model=True)]
-    for number, one in enumerate(colours):
-        for other in colours[:number]:
-            assert np.linalg.norm(_seen(one, lacking) - _seen(other, lacking)) > 0.05, (one, other)
-    assert set(colours) <= set(DARK), "each has its counterpart on a dark page"
-
-
 def test_names_with_signs_of_mathematics_and_markup_are_drawn_as_they_are() -> None:
     name = "a$x^2$ <b>&"
     two = [
@@ -363,12 +259,9 @@ def test_a_missing_library_is_one_sentence(
     results: list[Result], monkeypatch: pytest.MonkeyPatch, library: str, kind: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr("bilex_bench.figures.tsne.projected", projected)
     with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[report\]'"):
         draw_figures(results, [kind])
-
-
-def test_slugs_are_names_of_files() -> None:
-    assert slug("lambda", "X/Ling", "5k", "C2 (C1), λ = 0.2") == "lambda-x-ling-5k-c2-c1-λ-0-2"
 
 
 @pytest.fixture

@@ -294,9 +294,7 @@ def test_other_faults(file: Path, tmp_path: Path) -> None:
         read(file, '[grid]\nseeds = "5k"\n[[method]]\nname = "c1"')
     with pytest.raises(BilexError, match="'seeds' is missing"):
         read(file, '[data.own]\npath = "data"\n[[method]]\nname = "c1"')
-    with pytest.raises(
-        BilexError, match=r"does not say where the data 'xling' lies; give --data xling=FOLDER"
-    ):
+    with pytest.raises(BilexError, match=r"has no path for the data 'xling'; give --data xling=FOLDER"):
         Grid.read("paper-main").open_data()
     with pytest.raises(BilexError, match="method 'procrustes' cannot do without seeds"):
         labels(read(file, HEAD.replace('"1k"', '"0"') + '[[method]]\nname = "procrustes"'))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,12 +16,11 @@ from bilex.core.errors import BilexError
 from bilex_bench.report import inline_svg, report_page
 from bilex_bench.results import Result
 from bilex_bench.store import ResultsStore
-from browser import AVAILABLE, Browser, browser
 from fabricated import HARD_WORDS, LAMBDAS, PAIRS, fabricated_results
 
+pytestmark = pytest.mark.usefixtures("quick_projection")
 NASTY = "<img src=x onerror=alert(1)>\"'&amp;"
 _EMPTY = ("meta", "input", "br", "link", "img")
-needs_browser = pytest.mark.skipif(not AVAILABLE, reason="chromium and chromedriver are not installed")
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +134,7 @@ def test_all_that_a_reader_looks_for_is_there(read: Reader) -> None:
     assert {"heat-map-xling-5k", "lambda-xling-5k-c2-c1", "frequency-xling", "tsne-xling-5k-en-fi"} <= names
     text = "".join(read.texts)
     assert "bilex benchmark run quick -o 'a & b.sqlite'" in text
+    assert "bilex benchmark tables 'results <1>.sqlite' -o tables" in text
     assert "laptop <1>" in text
     assert "numpy 2.3.0, torch 2.9.0" in text
 
@@ -219,157 +217,3 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "no such results file" in capsys.readouterr().err
     assert run(["benchmark", "report", str(path), "-o", str(tmp_path)]) == BAD_INPUT
     assert "is a folder" in capsys.readouterr().err
-
-
-def test_the_command_that_ran_the_grid_is_on_the_page(tmp_path: Path) -> None:
-    path = tmp_path / "two words.sqlite"
-    command = ["benchmark", "run", "quick", "-o", str(path), "--methods", "Procrustes", "--device", "cpu"]
-    assert run(command) == OK
-    with ResultsStore.open(path) as store:
-        text = "".join(Reader(report_page(store.results(), file_name=path.name)).texts)
-    assert shlex.join(["bilex", *command]) in text
-    assert "bilex benchmark tables 'two words.sqlite' -o tables" in text
-
-
-@pytest.fixture(scope="module")
-def window(page: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(page, encoding="utf-8")
-    with browser() as opened:
-        opened.open(file.as_uri())
-        yield opened
-
-
-def column(window: Browser, table: str, place: int) -> list[str]:
-    found: list[str] = window.script(
-        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].filter((row) => !row.hidden)"
-        ".map((row) => row.cells[arguments[1]].textContent)",
-        table,
-        place,
-    )
-    return found
-
-
-@needs_browser
-def test_clicks_on_a_heading_sort(window: Browser) -> None:
-    table = "#table-setups"
-    heading = f"{table} thead th:nth-child({{}}) button"
-
-    def state(place: int) -> list[str | None]:
-        found: list[str | None] = window.script(
-            "return [...document.querySelectorAll(arguments[0])].map((cell) => cell.ariaSort)",
-            f"{table} thead th",
-        )
-        assert [other for number, other in enumerate(found) if number != place] == [None] * (len(found) - 1)
-        return found[place : place + 1]
-
-    before = column(window, table, 6)
-    window.click(heading.format(7))
-    scores = [float(text) for text in column(window, table, 6)]
-    assert scores == sorted(scores, reverse=True), "numbers: best first"
-    assert scores != [float(text) for text in before]
-    assert state(6) == ["descending"]
-    window.click(heading.format(7))
-    assert [float(text) for text in column(window, table, 6)] == scores[::-1]
-    assert state(6) == ["ascending"]
-    window.click(heading.format(7))
-    assert column(window, table, 6) == before, "the third click: as it was"
-    assert state(6) == [None]
-    window.click(heading.format(5))
-    mixings = column(window, table, 4)
-    assert mixings[-1] == "–"
-    window.click(heading.format(5))
-    assert column(window, table, 4)[-1] == "–", "what is missing stays last either way"
-    window.click(heading.format(12))
-    times = [float(text.replace(",", "")) for text in column(window, table, 11)]
-    assert times == sorted(times, reverse=True)
-    assert max(times) > 1000, "a comma in a number is no text"
-    window.click(heading.format(1))
-    names = column(window, table, 0)
-    assert names.index("Advanced mapping") < names.index("C1") < names.index("VecMap"), "words: from A to Z"
-    assert window.console() == []
-
-
-@needs_browser
-def test_the_main_table_shows_our_columns_and_keeps_the_first_two_in_place(page: str, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    file.write_text(page, encoding="utf-8")
-    with browser(1280, 800) as window:
-        window.open(file.as_uri())
-        names = window.script(
-            "return [...document.querySelectorAll('#table-main thead th')].map((cell) => cell.textContent)"
-        )
-        ours = [name for name in names if name.startswith(("C1", "C2"))]
-        assert ours and names[2 : 2 + len(ours)] == ours and "Procrustes" in names
-        where = (
-            "const scroll = document.querySelector('#table-main .scroll'); scroll.style.width = '400px';"
-            "scroll.scrollLeft = arguments[0];"
-            "return [...document.querySelectorAll('#table-main tbody tr:first-child > *')].slice(0, 3)"
-            ".map((cell) => cell.getBoundingClientRect().left)"
-        )
-        before, after = window.script(where, 0), window.script(where, 60)
-        assert before[:2] == after[:2] and after[2] == before[2] - 60
-        widest = (
-            "const heads = document.querySelectorAll('#table-main thead th');"
-            "return heads[arguments[0]].getBoundingClientRect().right"
-        )
-        window.script("document.querySelector('#table-main .scroll').style.width = ''")
-        window.script("document.querySelector('#table-main .scroll').scrollLeft = 0")
-        assert window.script(widest, 1 + len(ours)) < 1280
-
-
-@needs_browser
-def test_search_hides_rows(window: Browser) -> None:
-    window.type("#table-setups .search", "fi-ru rcsls")
-    assert column(window, "#table-setups", 0) == ["RCSLS"]
-    assert column(window, "#table-setups", 2) == ["fi-ru"]
-
-
-@needs_browser
-def test_figures_tell_what_is_under_the_pointer(window: Browser) -> None:
-    x, y, text = window.script(
-        "const drawing = document.querySelector('#time-xling .drawing');"
-        "drawing.scrollIntoView({block: 'center', behavior: 'instant'});"
-        "const box = drawing.getBoundingClientRect();"
-        "const mark = JSON.parse(drawing.querySelector('.marks').textContent)[2];"
-        "return [box.left + mark[1] * box.width, box.top + mark[2] * box.height, mark[0]]"
-    )
-    window.hover(x, y)
-    assert window.script("return document.getElementById('tip').textContent") == text
-    assert window.script("return document.querySelectorAll('#time-xling .ring').length") == 1
-    inside = window.script(
-        "const shown = document.elementFromPoint(arguments[0], arguments[1]);"
-        "return shown.closest('svg') !== null && shown.tagName",
-        x,
-        y,
-    )
-    assert inside in ("use", "path"), "the place that is described is where the mark is drawn"
-    window.hover(2, 2)
-    assert window.script("return document.getElementById('tip').hidden")
-    assert window.console() == []
-
-
-@needs_browser
-def test_light_and_dark_can_be_chosen(window: Browser) -> None:
-    look = (
-        "const ink = (query) => getComputedStyle(document.querySelector(query));"
-        "return [ink('body').backgroundColor, ink('#time-xling svg text').fill]"
-    )
-    colours = {}
-    for _ in range(3):
-        window.click("#theme")
-        colours[window.script("return document.getElementById('theme').textContent")] = window.script(look)
-    assert colours["Theme: light"] == ["rgb(247, 249, 251)", "rgb(27, 36, 48)"]
-    assert colours["Theme: dark"] == ["rgb(15, 19, 24)", "rgb(230, 234, 240)"]
-    assert "Theme: as the system" in colours
-
-
-@needs_browser
-def test_nothing_sticks_out_on_a_phone(page: str, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    file.write_text(page, encoding="utf-8")
-    with browser(360, 740, phone=True) as window:
-        window.open(file.as_uri())
-        assert window.script("return document.documentElement.scrollWidth") == 360
-        assert window.script("return document.getElementById('contents').open") is False
-        assert window.console() == []

@@ -176,8 +176,8 @@ def spoil_version(path: Path, pragma: str) -> None:
 @pytest.mark.parametrize(
     ("pragma", "sentence"),
     [
-        ("PRAGMA user_version = 7", "format 7, and this bilex knows format 1; update bilex"),
-        ("PRAGMA user_version = 0", "format 0, and this bilex knows format 1; start a new one"),
+        ("PRAGMA user_version = 7", "format 7, and this bilex reads format 1; update bilex"),
+        ("PRAGMA user_version = 0", "format 0, and this bilex reads format 1; start a new one"),
         ("PRAGMA application_id = 5", "not a results file of bilex"),
     ],
 )

@@ -117,7 +117,7 @@ def _code(pattern: str, text: str) -> str:
 
 def _pattern(text: str) -> str:
     if "{}" not in text:
-        raise ValueError("write {} in the place of the language or the pair, as in vectors/{}.vec")
+        raise ValueError("write {} in place of the language or the pair, as in vectors/{}.vec")
     return text
 
 

@@ -97,7 +97,7 @@ class DataEntry(Restricted):
         if name == SAMPLE:
             return DataFolder.sample()
         raise BilexError(
-            f"grid '{grid}': does not say where the data '{name}' lies; give --data {name}=FOLDER, "
+            f"grid '{grid}': has no path for the data '{name}'; give --data {name}=FOLDER, "
             "or see 'bilex data get'."
         )
 

@@ -109,7 +109,7 @@ def run_setups(
         if kept or not isinstance(error, BilexError):
             view.log(
                 f"Stopped: {kept} of {len(waiting)} setups were finished and are kept in {store.path}; "
-                "run the same command to go on."
+                "run the same command to continue."
             )
         raise
     return Outcome(**counts, skipped=len({setup.key for setup in setups}) - len(waiting))

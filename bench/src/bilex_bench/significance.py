@@ -2,7 +2,7 @@
 
 Two methods answered the same test words. Under the hypothesis that it does not matter which method gave
 which answer, the sign of each difference is a coin. `sign_flip_p` asks how often coins give a mean
-difference as great as the one seen; `bootstrap_interval` says between which values the difference lies.
+difference as great as the one seen; `bootstrap_interval` gives an interval of the difference.
 
 Words that belong together are one unit, that is one coin: a test dictionary asks "dog → koira" forward and
 "koira → dog" backward, and dictionaries made from one list of English words ask for a dog in every language.

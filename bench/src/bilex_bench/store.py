@@ -328,7 +328,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if version != VERSION:
         advice = "update bilex" if version > VERSION else "start a new one, or use the bilex that wrote it"
         raise BilexError(
-            f"{path}: is a results file of format {version}, and this bilex knows format {VERSION}; {advice}."
+            f"{path}: is a results file of format {version}, and this bilex reads format {VERSION}; {advice}."
         )
 
 

@@ -32,7 +32,7 @@ def command(
     """Align many language pairs: PAIRS.toml names vectors, seeds and pairs; each pair becomes a model.
 
     FOLDER receives a model per pair (FOLDER/en-fi) and coverage.tsv. Stop it whenever you like: the same
-    command goes on where it was. A pair that fails is reported, and the rest goes on; the exit code is 1
+    command continues where it was. A pair that fails is reported, and the rest continues; the exit code is 1
     then. docs/guide/many-languages.md describes the file.
 
     Options:

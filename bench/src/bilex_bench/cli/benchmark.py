@@ -34,7 +34,7 @@ _FIGURES = ("heat-map", "lambda", "frequency", "time", "tsne")
 
 
 # \b makes click leave the lines of a paragraph as they are.
-_HELP = """Run a grid of setups, and get the paper's tables and figures from it.
+_HELP = """Run a grid of setups, and make the paper's tables and plots from it.
 
 \b
 Examples:
@@ -45,9 +45,9 @@ _SUMMARIES = {
     "grids": "List the ready grids, or write one out to edit.",
     "run": "Run every setup of a grid; what is finished is never repeated.",
     "merge": "Bring several results files together.",
-    "tables": "Write the paper's tables with our figures beside the reported ones.",
+    "tables": "Write the paper's tables with our results beside the reported ones.",
     "figures": "Draw λ curves, t-SNE, heat map, frequency and time against accuracy.",
-    "report": "Write one HTML page with all tables and figures.",
+    "report": "Write one HTML page with all tables and plots.",
 }
 command = LazyCommands(
     name="benchmark",
@@ -120,32 +120,32 @@ def run(
 
     GRID is the name of a ready grid ('bilex benchmark grids' lists them) or a TOML file.
 
-    Stop it whenever you like, with Ctrl-C or by switching the machine off: the same command goes on where
-    it was. Setups that are done are never run again; a fit, a tuned model or an encoding that several
+    Stop it whenever you like, with Ctrl-C or by switching the machine off: the same command continues
+    where it was. Setups that are done are never run again; a fit, a tuned model or an encoding that several
     setups need is made once and kept in the work folder, which may be removed when all is done. A setup
-    that fails is recorded with its reason and the rest goes on; the exit code is 1 then. A family of setups
+    that fails is recorded with its reason and the rest continues; the exit code is 1 then. A family of setups
     whose worker dies or runs out of memory is tried once more, alone, and then given up.
 
     Options:
         -o, --output RESULTS: The results file, added to if it is there; GRID.sqlite unless named.
-        --data NAME=FOLDER: Where a data set of the grid lies; may be given several times. FOLDER alone if the
-            grid has one.
+        --data NAME=FOLDER: The folder of a data set of the grid; may be given several times. FOLDER alone if
+            the grid has one.
         --retry-failed: Try setups again that failed earlier.
         --dry-run: Show what would run, how long and in how much memory; run nothing.
     Part of the grid:
         --pairs XX-YY,...: Only these language pairs.
         --seeds NAME,...: Only these seed dictionaries, such as 5k,1k; 0 for none.
         --methods LABEL,...: Only setups with these labels; a method's name stands for all its setups.
-        --limit: So many words of each language.
-        --lm NAME: This language model in the place of the grid's.
+        --limit: Read only this many words per language.
+        --lm NAME: Use this language model instead of the grid's.
     Machine:
         --device auto|cpu|cuda: Where to compute; the grid's own unless named, mostly auto.
         --workers: Processes that share the cores. By default 1 with a GPU, otherwise 1 for every 4 cores and
             6 GB.
         --work FOLDER: Fits, tuned models and encodings are kept here and never made twice; RESULTS.work
             unless named.
-        --cache FOLDER: Vector files in quick form, on each machine; RESULTS.work/vectors, with --ray a
-            temporary folder.
+        --cache FOLDER: Vector files in a format that opens at once, on each machine; RESULTS.work/vectors,
+            with --ray a temporary folder.
     Cluster:
         --ray [ADDRESS]: Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a
             fresh one on this machine. Needs bilex-bench[cluster]; see docs/reference/benchmark-cluster.md.
@@ -303,7 +303,7 @@ def merge(
     """Add what the files RESULTS have to the results file OUT, which is made if it is not there.
 
     A setup that is done in OUT stays as it is; one that failed there is replaced by a result that did not.
-    The files RESULTS stay as they are. Each of them is taken over whole or not at all.
+    The files RESULTS stay as they are. Each of them is merged completely or not at all.
     """
     from bilex_bench.store import ResultsStore
 
@@ -318,12 +318,12 @@ def merge(
         return
     for path, report in reports.items():
         show(
-            f"{path}: {report.added} setups added, {report.replaced} in the place of failed ones, "
+            f"{path}: {report.added} setups added, {report.replaced} replaced failed ones, "
             f"{report.already} were there already."
         )
         if report.differing:
             warn(
-                f"{path}: {report.differing} setups are done in both files with different figures; those of "
+                f"{path}: {report.differing} setups are done in both files with different metrics; those of "
                 f"{output} stay."
             )
     show(f"{output} has {total} setups.")
@@ -343,7 +343,7 @@ def tables(
     table_: tuple[str, ...] = (),
     baseline: str | None = None,
 ) -> None:
-    """Write the paper's tables from a RESULTS file, with the paper's figures beside ours.
+    """Write the paper's tables from a RESULTS file, with the paper's results beside ours.
 
     Tables show what is there: pairs, seeds and methods that were not run are left out, and the last
     table says what is missing. With several data sets, each has its own tables.
@@ -388,7 +388,7 @@ def figures(
     figure: Annotated[tuple[str, ...], {"type": click.Choice(_FIGURES)}] = (),
     format: Literal["png", "svg", "both"] = "both",
 ) -> None:
-    """Draw the figures that RESULTS allow, each into files of its own.
+    """Draw the plots that RESULTS allow, each into its own files.
 
     heat-map: P@1 of every direction by every method. lambda: P@1 against the weight of the language
     model. frequency: P@1 by how frequent a word is. time: accuracy against time. tsne: test words of
@@ -426,7 +426,7 @@ def figures(
     "bilex benchmark run quick -o quick.sqlite && bilex benchmark report quick.sqlite -o quick.html",
 )
 def report(results: Results, *, output: str, words: bool = True) -> None:
-    """Write RESULTS as one HTML page: tables that sort, figures, machines, commands, failures.
+    """Write RESULTS as one HTML page: tables that sort, plots, machines, commands, failures.
 
     The page holds all it needs and loads nothing; it can be mailed, archived and printed. Needs
     bilex-bench[report].

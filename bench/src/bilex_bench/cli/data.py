@@ -34,7 +34,7 @@ Examples:
 """
 _SUMMARIES = {
     "list": "List the known data sets, and what of them is in a folder.",
-    "get": "Fetch a data set; goes on where an earlier attempt stopped.",
+    "get": "Fetch a data set; continues where an earlier attempt stopped.",
     "check": "Check a data folder: what is there, coverage, leaks.",
 }
 command = LazyCommands(
@@ -103,7 +103,7 @@ def get(
 ) -> None:
     """Fetch data set NAME (see 'bilex data list') into a folder; what is there already stays.
 
-    Broken off, by Ctrl-C or by the network, it goes on where it stopped when it is run again.
+    After Ctrl-C or a network failure, the same command continues where it stopped.
 
     Options:
         --languages CODES: Only these, such as en,fi,ru.
@@ -145,9 +145,9 @@ def check(
     The exit code is 0, with warnings or without, if a benchmark can be run on at least one pair, else 2.
 
     Options:
-        --vectors FOLDER: Where the vectors are, if not there; also a file name with {} in the place of the
+        --vectors FOLDER: Where the vectors are, if not there; also a file name with {} in place of the
             language.
-        --limit: Compare with so many of the first words of each language.
+        --limit: Compare with this many of the first words of each language.
         --json
     """
     from bilex_bench.datasets.checking import check_folder
@@ -193,8 +193,8 @@ def _pairs_table(check: FolderCheck) -> Table:
     title = f"{check.path} ({check.layout}): {len(check.pairs)} pairs, {len(check.usable)} can be run"
     made = table(headings, rows, title, left=1)
     made.caption = (
-        "Pairs with both words in the vectors, of all. Leaked: test pairs that stand in the seeds. "
-        "Repeated: pairs that stand there again, in the order of the columns."
+        "Pairs with both words in the vectors, of all. Leaked: test pairs that are in the seeds. "
+        "Repeated: pairs that occur again, in the order of the columns."
     )
     made.caption_justify = "left"
     return made

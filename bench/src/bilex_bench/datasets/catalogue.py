@@ -215,7 +215,7 @@ def _unpack(archive: Path, languages: Collection[str]) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # encrypted: RuntimeError
         archive.unlink()
         raise BilexError(
-            f"{archive}: was no whole zip archive and is removed; run the same command again."
+            f"{archive}: was an incomplete zip archive and is removed; run the same command again."
         ) from error
     if not count:
         raise BilexError(f"{archive}: holds no PanLex dictionaries; remove it and fetch it again.")

@@ -143,7 +143,7 @@ def _leaks(pairs: list[PairCheck]) -> list[str]:
                 [*list(counts)[:_PAIRS_SHOWN], *(["..."] if len(counts) > _PAIRS_SHOWN else [])]
             )
             sentences.append(
-                f"seeds {name}: test pairs stand in them too, {min(counts.values())} to "
+                f"seeds {name}: test pairs are in them too, {min(counts.values())} to "
                 f"{max(counts.values())} in {len(counts)} of {len(pairs)} pairs ({shown}); use the "
                 "leak-free scores for these."
             )

@@ -61,7 +61,7 @@ def download(
     if checksum is not None and checksum not in (_git_blob(transfer.part), file_checksum(transfer.part)):
         transfer.drop()
         raise BilexError(
-            f"{address}: what came is not the file that is expected, its checksum is not {checksum}; "
+            f"{address}: the file differs from the expected one, its checksum is not {checksum}; "
             "run the same command again, or look whether its makers have changed it."
         )
     transfer.part.replace(target)
@@ -81,7 +81,7 @@ def download_words(
         except (ValueError, zlib.error) as error:
             transfer.drop()
             raise BilexError(
-                f"{address}: what came is no file of word vectors ({error}); run the same command again."
+                f"{address}: the file holds no word vectors ({error}); run the same command again."
             ) from error
     transfer.drop()
 
@@ -134,7 +134,7 @@ class _Transfer:
             if tries >= _ATTEMPTS:
                 raise BilexError(
                     f"{self._address}: the connection broke after {have:,} bytes ({reason}); run the same "
-                    f"command again, which goes on from there, or {self._advice}."
+                    f"command again, which continues from there, or {self._advice}."
                 )
             time.sleep(_PAUSE_S * tries)
 
@@ -255,7 +255,7 @@ class _Transfer:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise BilexError(
                     f"{self.part}: the disk is full; free some space and run the same command again, "
-                    "it goes on from what has come."
+                    "it continues from what has arrived."
                 ) from error
             raise BilexError(f"{self.part}: cannot be written ({error.strerror or error}).") from error
 
@@ -300,7 +300,7 @@ class _WordWriter:
     def _write(self, piece: bytes) -> bool:
         *lines, self._line = (self._line + piece).split(b"\n")
         if len(self._line) > _LONGEST_LINE:
-            raise ValueError(f"a line of it has more than {_LONGEST_LINE >> 20} MB")
+            raise ValueError(f"a line has more than {_LONGEST_LINE >> 20} MB")
         if self._missing is None and lines:
             available, dim = map(int, lines.pop(0).split())
             self._missing = min(available, self._words)

@@ -119,7 +119,7 @@ class DataFolder:
             else:
                 raise BilexError(
                     f"{vectors}: is neither a folder nor a pattern; give a folder with vectors, "
-                    "or a file name with {} in the place of the language."
+                    "or a file name with {} in place of the language."
                 )
             opened.append(cls(name or part.path.resolve().name, path, part, found, sought))
         return opened

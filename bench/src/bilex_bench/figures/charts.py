@@ -167,7 +167,7 @@ def _lambda_curves(
         name=(sheet.dataset, seeds, name),
         title=f"λ curves of {name}: {sheet.dataset}, {seeds} seeds",
         caption="P@1 against λ, the weight of the language model: 0 is the aligner alone, 1 the model alone. "
-        "Thin horizontal lines: the aligner by itself. Diamonds: the λ chosen on held-out seeds, "
+        "Thin horizontal lines: the aligner alone. Diamonds: the λ chosen on held-out seeds, "
         "without a look at the test words.",
     )
 
@@ -225,7 +225,7 @@ def frequency(board: Board) -> list[Drawing]:
                     name=(sheet.dataset,),
                     title=f"Frequent and rare words: {sheet.dataset}",
                     caption="P@1 by CSLS over all pairs and both directions, in bands of the frequency rank "
-                    "of the word asked for; n is the number of words in a band. Bands hold other words of "
+                    "of the query word; n is the number of words in a band. Bands hold other words of "
                     f"other directions: compare methods within a band rather than bands.{notes}",
                 )
             )
@@ -269,7 +269,7 @@ def _bands(axes: Axes, comparison: Comparison, board: Board) -> list[Described]:
         ]
     labels = [f"{band.replace('-', '–')}\nn = {count:,}" for band, count in counts.items()]
     axes.set_xticks(range(len(labels)), labels)
-    axes.set_xlabel("frequency rank of the word asked for")
+    axes.set_xlabel("frequency rank of the query word")
     pairs = len(comparison.pairs)
     axes.set_title(f"{comparison.title} ({pairs} pair{'s' if pairs > 1 else ''})")
     return described

@@ -170,7 +170,7 @@ def _drawing(
         name=(setup.dataset, setup.seeds, setup.pair),
         title=f"Words of {setup.pair} before and after: {setup.dataset}, {setup.seeds} seeds",
         caption=f"t-SNE of {shown} pairs of test words as {method} has them. "
-        "Each panel is projected by itself, and only nearness within it means something. Above it, "
+        "Each panel is projected separately, and only distances within it mean something. Above it, "
         "measured in the space and not in the picture: the mean cosine of a word and its translation, and "
         "how often the nearest of the shown words is the translation. Before alignment the axes of the two "
         "languages have nothing to do with each other.",

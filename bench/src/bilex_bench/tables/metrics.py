@@ -191,7 +191,7 @@ def mixing_tables(sheet: Sheet) -> list[Table]:
         "chosen on held-out seeds.",
         ["seeds", "stage C2", *(f"λ = {value}" for value in ordered)],
         rows,
-        [*choice, "The paper draws its curves without giving the figures."],
+        [*choice, "The paper draws its curves without giving the numbers."],
     )
 
 
@@ -409,7 +409,7 @@ def _notes(
         notes.append(
             f"In italics and parentheses: reported by {CITATION}, on fastText's Wikipedia vectors with "
             f"200,000 words per language; {means}. The vectors differ, so compare differences between "
-            "methods rather than single figures."
+            "methods rather than single numbers."
         )
         by_name = dict(zip(columns, zip(*rows, strict=True), strict=True))
         for method in sheet.methods:
@@ -422,5 +422,5 @@ def _notes(
             "In brackets: over how many of the row's directions the mean goes, where some are missing."
         )
     if any(len(runs) > 1 for method in sheet.methods for runs in method.runs.values()):
-        notes.append("Where a method was run with several random seeds, its figure is the mean over runs.")
+        notes.append("Where a method was run with several random seeds, its metric is the mean over runs.")
     return notes

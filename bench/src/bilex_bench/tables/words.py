@@ -100,7 +100,7 @@ def _pooled_table(against: str, compared: Sequence[tuple[str, str, Difference]])
             f"p: paired approximate randomisation, two-sided, {DRAWS:,} draws (exact with few differences). "
             f"Interval: paired bootstrap, {REPLICATES:,} resamplings.",
             "A unit is what is flipped or resampled as one: all test words of all directions and pairs that "
-            "translations link, since the same meanings are asked for again and again.",
+            "translations link, since the same meanings are queried again and again.",
             f"p (Holm) is corrected for the number of comparisons in this table, {len(rows)}.",
             "better : worse counts directions.",
             "All this is about the choice of test words; what randomness does in training is not in it.",
@@ -172,7 +172,7 @@ def example_tables(sheet: Sheet) -> list[Table]:
             rows,
             [
                 f"Words are taken evenly from all those on which {first} and {last} differ, in the order of "
-                "the test dictionary; how many there are stands beside the effect."
+                "the test dictionary; their number is beside the effect."
             ],
         )
     ]
