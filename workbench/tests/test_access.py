@@ -6,6 +6,7 @@ from starlette.testclient import TestClient
 from bilex_workbench import access
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.server import application
+from bilex_workbench.workbench import Settings, Workbench
 from workbench_server import TOKEN, serving
 
 
@@ -114,14 +115,16 @@ def test_a_request_that_takes_too_long_is_ended(bench, monkeypatch):
 
 
 def test_without_a_model_only_the_setup_works(tmp_path):
-    from bilex_workbench.workbench import Settings, Workbench
-
-    bench = Workbench(Settings(work=tmp_path))
-    with serving(bench) as client:
+    free = ("/api/health", "/api/model", "/api/job", "/api/setup", "/api/publish/formats")
+    params = {"word": "dog", "source": "dog", "target": "koira", "reviewer": "aino"}
+    with serving(Workbench(Settings(work=tmp_path))) as client:
         assert client.get("/api/model").json()["state"] == "none"
-        refused = client.get("/api/translate", params={"word": "dog"})
-        assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
-        assert client.get("/api/entries").status_code == 503
+        for path, operations in client.get("/openapi.json").json()["paths"].items():
+            if "get" in operations and not path.startswith(free):
+                refused = client.get(path, params=params)
+                assert refused.status_code == 503 and refused.headers["retry-after"] == "1", path
+        for path, body in (("/api/learn", {}), ("/api/review/skip", {"source": "dog", "reviewer": "aino"})):
+            assert client.post(path, json=body).status_code == 503, path
 
 
 def test_strange_headers_and_texts_are_refused_with_a_sentence(client, bench):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bilex.search.cpu import ServedKeys
 
 STORED_CANDIDATES = 10
-STORED = np.dtype([("row", "<i4"), ("score", "<f4"), ("confidence", "<f4"), ("known", "?")])
+STORED = np.dtype([("rows", "<i4"), ("scores", "<f4"), ("confidence", "<f4"), ("known", "?")])  # as Proposals
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 QUERIES: dict[Direction, Side] = {"forward": "source", "backward": "target"}
 KEYS: dict[Direction, Side] = {"forward": "target", "backward": "source"}

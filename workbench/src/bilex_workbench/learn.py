@@ -215,14 +215,12 @@ def material(bench: Workbench, share: float) -> dict[str, Any]:
             continue
         forward = book.direction == "forward"
         with book.database.reading() as db:
-            audited = {
-                row[0] for row in db.execute("SELECT source FROM audit_items WHERE verdict IS NOT NULL")
-            }
+            judged = db.execute("SELECT source FROM audit_items WHERE verdict IS NOT NULL")
+            audited = {source for (source,) in judged}
             outcomes = all_outcomes(db)
         for word, found in outcomes.items():
-            if found.status in ("unreviewed", "skipped", "disagreement") or not (
-                forward or word not in audited
-            ):
+            undecided = found.status in ("unreviewed", "skipped", "disagreement")
+            if undecided or (word in audited and not forward):
                 continue
             for pairs, others in ((right, found.accepted), (wrong, found.rejected)):
                 pairs.update(dict.fromkeys((word, one) if forward else (one, word) for one in others))
@@ -235,14 +233,19 @@ def material(bench: Workbench, share: float) -> dict[str, Any]:
     }
 
 
+def _size(bench: Workbench) -> int:
+    """How many words the model has: the time of a retraining depends on it."""
+    return len(bench.engine.space.source) + len(bench.engine.space.target)
+
+
 @router.post("/api/learn", status_code=202, response_model=StartedJob, responses=api.problems(409))
 def learn(bench: Bench, body: LearnIn) -> Any:
     """Start a retraining in a process of its own."""
+    database, versions = bench.database, bench.versions
+    folder, size = bench.model_folder, _size(bench)
     learned = material(bench, body.held_out)
     if not learned["accepted"] and not learned["rejected"]:
         raise api.ProblemError(409, "Nothing was decided yet; review some entries first.")
-    folder, size = bench.model_folder, bench.book.words + bench.backward.words
-    database, versions = bench.database, bench.versions
     with bench.exclusive("learn"):
         versions.settle()
         if versions.unfinished():
@@ -276,7 +279,7 @@ def estimate_learning(bench: Bench) -> Any:
     fresh = {source for source, target in learned["accepted"] if (source, target) not in known}
     refit, own = refits(translator, len(fresh - set(learned["held_out"]))), translator.provenance.fit_seconds
     if last and last["size"] and bool(last.get("refitted")) == refit:
-        seconds = last["seconds"] * (bench.book.words + bench.backward.words) / last["size"]
+        seconds = last["seconds"] * _size(bench) / last["size"]
         basis, why = "last run", f"the last one took {duration(last['seconds'])}"
     else:
         keys = np.asarray(space.target.vectors[:_KEYS], np.float32)
@@ -290,9 +293,7 @@ def estimate_learning(bench: Bench) -> Any:
         basis, why = "measurement", "measured by a small search on this machine"
         if refit and not math.isnan(own):
             seconds += 2 * own
-            why = (
-                f"with this many decisions the model is fitted again, twice; its own fit took {duration(own)}"
-            )
+            why = f"the model is fitted again, twice, as there are many decisions; a fit took {duration(own)}"
     sentence = f"A retraining with {decisions:,} decided pairs takes about {duration(seconds)} ({why})."
     counts = {name: len(found) for name, found in learned.items()}
     if not decisions:

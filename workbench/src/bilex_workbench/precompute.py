@@ -203,13 +203,8 @@ class Precompute(threading.Thread):
             for place, row in enumerate(rows.tolist()):
                 stored = candidates(db, row, self.direction)
                 if stored is not None:
-                    for part, name in (
-                        ("rows", "row"),
-                        ("scores", "score"),
-                        ("confidence",) * 2,
-                        ("known",) * 2,
-                    ):
-                        getattr(found, part)[place, : len(stored)] = stored[name]
+                    for name in STORED.names or ():
+                        getattr(found, name)[place, : len(stored)] = stored[name]
         return found
 
     def _find_kinds(self) -> Kinds:
@@ -316,16 +311,16 @@ class Precompute(threading.Thread):
         with self.engine.database.reading() as db:
             for row, answers in db.execute(query, (DIRECTIONS.index(direction),)):
                 if answers:
-                    first[row] = np.frombuffer(answers, STORED, 1)["row"][0]
+                    first[row] = np.frombuffer(answers, STORED, 1)["rows"][0]
         return first
 
 
 def _store_candidates(db: sqlite3.Connection, direction: Direction, rows: Rows, found: Proposals) -> None:
     made = np.empty(found.rows.shape, STORED)
-    made["row"], made["score"] = found.rows, found.scores
-    made["confidence"], made["known"] = found.confidence, found.known
+    for name in STORED.names or ():
+        made[name] = getattr(found, name)
     values = [
-        (DIRECTIONS.index(direction), row, answers[answers["row"] >= 0].tobytes())
+        (DIRECTIONS.index(direction), row, answers[answers["rows"] >= 0].tobytes())
         for row, answers in zip(rows.tolist(), made, strict=True)
     ]
     db.executemany("INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)", values)

@@ -272,7 +272,9 @@ def export_dictionary(
     licence: CoverText = "",
 ) -> Response:
     """The dictionary as a file; title, authors and licence are shown on the cover of a site."""
-    content, suffix = export(db, form, choice, book.languages, Cover(title, authors, licence))
+    source, target = book.engine.translator.provenance.languages
+    languages = (source, target) if book.direction == "forward" else (target, source)
+    content, suffix = export(db, form, choice, languages, Cover(title, authors, licence))
     return _file(book, content, "site" if form == "site" else "dictionary", suffix)
 
 

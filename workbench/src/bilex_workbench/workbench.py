@@ -19,12 +19,11 @@ from bilex.core.errors import BilexError
 from bilex.core.files import restore
 from bilex.core.languages import language_name
 from bilex.core.manifest import CHECKSUMS
-from bilex.model.provenance import Provenance
 from bilex.model.space import Direction
-from bilex.model.storage import describe, read_config, read_provenance
+from bilex.model.storage import describe, read_config
 from bilex_workbench.api import ProblemError, Response
 from bilex_workbench.database import Database, fact, lock, review_file
-from bilex_workbench.engine import QUERIES, Engine, ServedSpace
+from bilex_workbench.engine import Engine, ServedSpace
 from bilex_workbench.intervals import FrequencyBand, frequency_bands
 from bilex_workbench.jobs import JobAnswer, Jobs
 from bilex_workbench.precompute import Precompute
@@ -156,26 +155,17 @@ class Book:
         return self.engine.spaces[self.direction]
 
     @property
-    def words(self) -> int:
-        """How many entries the dictionary has; 0 where there is no model."""
-        return int(self.bench.config.get(f"{QUERIES[self.direction]}_words", 0))
-
-    @property
     def bands(self) -> list[FrequencyBand]:
         """The frequency bands of the vocabulary."""
-        return frequency_bands(self.words) if self.words else []
-
-    @property
-    def languages(self) -> tuple[str | None, str | None]:
-        """The codes of the two languages, where they are known."""
-        source, target = self.bench.provenance.languages
-        return (source, target) if self.direction == "forward" else (target, source)
+        return frequency_bands(len(self.space.source))
 
     @property
     def filled(self) -> Filled:
         """How far the table is filled."""
-        done, complete = (self.filling.done, self.filling.complete) if self.filling else (0, False)
-        return Filled(done=done, total=self.words, complete=complete)
+        filling = self.filling
+        if filling is None:
+            return Filled(done=0, total=0, complete=False)
+        return Filled(done=filling.done, total=filling.total, complete=filling.complete)
 
     def exists(self) -> bool:
         """Whether there is a review file."""
@@ -208,8 +198,6 @@ class Workbench:
         self.progress: tuple[int, int] | None = None
         self.folder: Path | None = None
         self.corpus: Corpus | None = None
-        self.config: dict[str, Any] = {}
-        self.provenance = Provenance()
         self._operation_lock = threading.Lock()
         self._loaded: tuple[int, ...] | None = None  # which folder was opened
         self._tried: tuple[int, ...] | None = None  # and which was tried last
@@ -256,7 +244,7 @@ class Workbench:
         with self._changing:
             folder = model.resolve()
             restore(folder)
-            config, provenance = read_config(folder), read_provenance(folder)
+            read_config(folder)
             path = review_file(folder)
             held = lock(path)
             try:
@@ -265,7 +253,6 @@ class Workbench:
                 held.release()
                 raise
             self.close()
-            self.config, self.provenance = config, provenance
             self.folder, self.book.opened, self._lock = folder, database, held
             self.versions.settle()
             self.load()
@@ -283,7 +270,6 @@ class Workbench:
         try:
             describe(folder, verify=True)
             self.detail = "The model is being opened."
-            config, provenance = read_config(folder), read_provenance(folder)
             engine = Engine(folder, database)
         except Exception as error:
             self.state, self.detail = "failed", str(error) or type(error).__name__
@@ -293,7 +279,7 @@ class Workbench:
                 engine.close()
                 return
             earlier, self._engine = self._engine, engine
-            self.config, self.provenance, self._loaded = config, provenance, self._tried
+            self._loaded = self._tried
             self.backward.stop_filling()
             self.book.fill(engine)
             self.generation += 1
@@ -380,26 +366,23 @@ class Workbench:
         )
         if self.folder is None:
             return found
-        made = self.provenance
-        lemmas = None
-        if self.book.opened is not None:
+        more: dict[str, Any] = {"name": self.folder.name, "folder": str(self.folder)}
+        more |= {"corpus": self.corpus is not None, "entries": self.book.filled}
+        if self._engine is not None and self.book.opened is not None:
+            made, space = self._engine.translator.provenance, self._engine.space
             with self.book.opened.reading() as db:
                 lemmas = fact(db, "lemmatised")
-        more: dict[str, Any] = {
-            "name": self.folder.name,
-            "folder": str(self.folder),
-            "source": _language("source", made.source_language, self.book.words),
-            "target": _language("target", made.target_language, self.backward.words),
-            "method": made.method,
-            "language_model": None if made.language_model is None else made.language_model.lm,
-            "confidences": any("forward csls" in part for part in self.config["calibrations"].values()),
-            "seeds": made.seed_pairs,
-            "made": made.made,
-            "bands": self.book.bands,
-            "lemmas": lemmas and Lemmatised(source=lemmas[0], target=lemmas[1]),
-            "corpus": self.corpus is not None,
-            "entries": self.book.filled,
-        }
+            more |= {
+                "source": _language("source", made.source_language, len(space.source)),
+                "target": _language("target", made.target_language, len(space.target)),
+                "method": made.method,
+                "language_model": None if made.language_model is None else made.language_model.lm,
+                "confidences": ("forward", "csls") in self._engine.translator.calibration.parts,
+                "seeds": made.seed_pairs,
+                "made": made.made,
+                "bands": frequency_bands(len(space.source)),
+                "lemmas": lemmas and Lemmatised(source=lemmas[0], target=lemmas[1]),
+            }
         if self.backward.exists():
             with contextlib.suppress(BilexError):  # the model is not open
                 self.backward.engine  # noqa: B018 - continues filling the table
