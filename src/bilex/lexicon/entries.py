@@ -89,14 +89,6 @@ class Entry:
         texts = {"known": self.origin()} | {name: one_line(getattr(self, name)) for name in TEXTS}
         return numbers | {name: text for name, text in texts.items() if text}
 
-    def with_facts(self, facts: Mapping[str, str]) -> Entry:
-        """The entry with what `facts` of another one holds; other names are ignored."""
-        found: dict[str, Any] = {name: facts[name] for name in TEXTS if name in facts}
-        found |= {name: number_of(facts[name], kind) for name, kind in NUMBERS.items() if name in facts}
-        if facts.get("known", "").casefold() == "known":
-            found["known"] = True
-        return replace(self, **found) if found else self
-
     def note(self, *, without: Sequence[str] = ()) -> str:
         """The facts but those of some fields as one line, for formats with only a comment."""
         parts = [
@@ -113,7 +105,7 @@ class Entry:
         facts = {name: value or name for name, _, value in parts if value or name == "known"}
         if mark:
             facts[TEXTS[-1]] = provenance.strip()
-        return self.with_facts(facts)
+        return replace(self, **parsed_facts(facts)) if facts else self
 
     def remark(self) -> str:
         """What the reader of a dictionary wants to know about the pair, in a few words."""
@@ -157,6 +149,19 @@ class Dictionary:
         """The names of the columns of words and ranks by field, "target" for "source" if they are swapped."""
         named = dict(zip(("source", "target"), self.columns, strict=True))
         return named | {f"{field}_rank": f"{name}_rank" for field, name in named.items()}
+
+
+def parsed_facts(facts: Mapping[str, str]) -> dict[str, Any]:
+    """What `Entry.facts` holds as arguments of an entry; other names are ignored."""
+    found: dict[str, Any] = {}
+    for name, text in facts.items():
+        if name in NUMBERS:
+            found[name] = number_of(text, NUMBERS[name])
+        elif name in TEXTS:
+            found[name] = text
+        elif name == "known":
+            found[name] = text.casefold() == "known"
+    return found
 
 
 def one_line(text: str) -> str:

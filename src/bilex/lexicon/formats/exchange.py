@@ -19,6 +19,7 @@ from bilex.lexicon.entries import (
     Languages,
     number_of,
     number_text,
+    parsed_facts,
 )
 from bilex.lexicon.formats.base import WriteOptions
 from bilex.lexicon.formats.xml import DECLARATION, Node, XmlFormat, elements, folded
@@ -119,7 +120,7 @@ class TMX(MarkedFormat):
             )
             properties = ((prop.attributes.get("type", ""), prop.text()) for prop in unit.children("prop"))
             facts = {_PROPERTIES[kind]: text for kind, text in properties if kind in _PROPERTIES}
-            entries = [Entry(sources[0], target).with_facts(facts) for target in targets if sources]
+            entries = [Entry(sources[0], target, **parsed_facts(facts)) for target in targets if sources]
             reading.add(unit.line, entries or "not in both languages")
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

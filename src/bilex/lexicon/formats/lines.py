@@ -15,7 +15,7 @@ from typing import Any
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.languages import short_code
-from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of
+from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
 from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped, line_fault
 from bilex.lexicon.formats.tables import csv_rows
 from bilex.lexicon.reading import GZIP, Reading, all_lines, text_lines, unescaped
@@ -261,8 +261,9 @@ class JsonLines(DictionaryFormat):
             else:
                 facts = {name: record[name] for name in TEXTS if isinstance(record.get(name), str)}
                 facts |= {name: str(record[name]) for name in NUMBERS if name in record}
-                entry = Entry(record["source"], record["target"], known=record.get("known") is True)
-                reading.add(number, [entry.with_facts(facts)], str(record.get("verdict", "")))
+                facts["known"] = "known" if record.get("known") is True else ""
+                entry = Entry(record["source"], record["target"], **parsed_facts(facts))
+                reading.add(number, [entry], str(record.get("verdict", "")))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         """What is known about each pair; in a dictionary with scores also numbers that are null."""

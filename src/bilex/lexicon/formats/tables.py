@@ -27,6 +27,7 @@ from bilex.lexicon.entries import (
     number_of,
     number_text,
     one_line,
+    parsed_facts,
 )
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, line_fault
 from bilex.lexicon.reading import Reading, all_lines
@@ -171,7 +172,7 @@ def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> No
         )
         places = _PLACES_WITHOUT_HEADER | columns if ours else columns
         cells = {name: row[place].strip() for name, place in places.items() if place < len(row)}
-        entry = Entry(cells.get("source", ""), cells.get("target", "")).with_facts(cells)
+        entry = Entry(cells.get("source", ""), cells.get("target", ""), **parsed_facts(cells))
         reading.add(number, [entry], cells.get("verdict", ""))
         taken = has_header or reading.layout.columns or ours
         reading.report.extra_columns += not taken and len(row) > 2
