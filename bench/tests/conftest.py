@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from runner_world import KnownFolder, make_folder
+
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "tests"  # helper modules that both distributions' tests use
 
 torch.set_num_threads(1)  # on these tiny problems threads wait for each other more than they compute
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> KnownFolder:
+    """The data folder of `runner_world`."""
+    return make_folder(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

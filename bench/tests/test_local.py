@@ -17,11 +17,6 @@ from bilex_bench.results import Result, families
 from bilex_bench.work import Workplace
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
-    return world.make_folder(tmp_path_factory.mktemp("data"))
-
-
 def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     folder: world.KnownFolder, tmp_path: Path
 ) -> None:

@@ -59,11 +59,6 @@ class InProcess:
         yield job, Finished()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
-    return world.make_folder(tmp_path_factory.mktemp("data"))
-
-
 def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
     folder: world.KnownFolder, tmp_path: Path
 ) -> None:

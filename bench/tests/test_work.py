@@ -26,11 +26,6 @@ TUNING = {"negatives": 3, "batch_size": 30, "epochs": 1, "induced": 0, "learning
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
-    return world.make_folder(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(scope="module")
 def lm(tmp_path_factory: pytest.TempPathFactory) -> str:
     return world.make_encoder(tmp_path_factory.mktemp("lm") / "tiny")
 

@@ -234,7 +234,6 @@ class Grid:
         self,
         *,
         data: Sequence[str] = (),
-        vectors: str | None = None,
         lm: str | None = None,
         pairs: Sequence[str] = (),
         seeds: Sequence[str] = (),
@@ -249,8 +248,7 @@ class Grid:
         """
         given = {"pairs": tuple(pairs), "seeds": tuple(seeds), "limit": limit, "device": device}
         chosen = {name: value for name, value in given.items() if value}
-        own: dict[str, str | None] = {name: None for name in ("pairs", "seeds") if name in chosen}
-        own |= {"vectors": vectors} if vectors else {}
+        own: dict[str, None] = {name: None for name in ("pairs", "seeds") if name in chosen}
         return replace(
             self,
             common=self.common.model_copy(update=chosen),

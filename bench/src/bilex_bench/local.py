@@ -122,7 +122,7 @@ class LocalExecutor:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs, self.plan), name="bilex worker")
-        with _ignoring_ctrl_c(), _thread_variables(self.plan.threads):
+        with _worker_environment(self.plan.threads):
             process.start()
         theirs.close()
         worker = _Worker(process, ours)
@@ -152,29 +152,21 @@ def how_it_ended(exit_code: int | None) -> str:
 
 
 @contextlib.contextmanager
-def _ignoring_ctrl_c() -> Iterator[None]:
-    """Processes started in this block ignore Ctrl-C, which the parent handles."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _thread_variables(threads: int) -> Iterator[None]:
-    """Limit the threads of the libraries of processes started in this block."""
-    before = {name: os.environ.pop(name, None) for name in _THREAD_VARIABLES}
+def _worker_environment(threads: int) -> Iterator[None]:
+    """Processes started in this block limit their threads, and ignore Ctrl-C, which the parent handles."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    in_main_thread = threading.current_thread() is threading.main_thread()  # only there signals can be set
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main_thread else None
     try:
         yield
     finally:
-        for name in _THREAD_VARIABLES:
-            del os.environ[name]
-        os.environ.update({name: value for name, value in before.items() if value is not None})
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler)
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def serve(pipe: Connection, plan: WorkPlan) -> None:

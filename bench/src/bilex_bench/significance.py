@@ -1,12 +1,12 @@
 """Whether one method is really better than another: paired tests over the same words.
 
-Two methods answered the same test words. Under the hypothesis that it does not matter which method gave
-which answer, the sign of each difference is a coin. `sign_flip_p` asks how often coins give a mean
-difference as great as the one seen; `bootstrap_interval` gives an interval of the difference.
+Two methods answered the same test words. Under the null hypothesis, which method gave which answer does not
+matter, and the sign of each difference is random. `sign_flip_p` computes how often random signs give a mean
+difference at least as large; `bootstrap_interval` gives an interval of the difference.
 
-Words that belong together are one unit, that is one coin: a test dictionary asks "dog → koira" forward and
-"koira → dog" backward, and dictionaries made from one list of English words ask for a dog in every language.
-Taken for independent, such words make any difference look surer than it is. `meanings` finds them.
+Words that belong together are one unit, with one sign: a test dictionary has "dog → koira" forward and
+"koira → dog" backward, and dictionaries made from one list of English words have a dog in every language.
+Treated as independent, such words make a difference look more certain than it is. `meanings` finds them.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """How one method did on the test words of one direction."""
+    """The scores of one method on the test words of one direction."""
 
-    source: str  # the language asked in
-    target: str  # the language answered in
-    words: tuple[str, ...]  # the test words, each once
-    golds: tuple[tuple[str, ...], ...]  # the translations of each
-    scores: Array  # one number a word: 1 or 0 for P@1, a share over several runs, or a reciprocal rank
+    source: str  # the language of the words
+    target: str  # the language of the answers
+    words: tuple[str, ...]  # distinct
+    golds: tuple[tuple[str, ...], ...]  # the translations of each word
+    scores: Array  # one per word: 1 or 0 for P@1, a share over several runs, or a reciprocal rank
 
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much one method is better than another, and how sure that is."""
+    """By how much one method is better than another, and how certain that is."""
 
-    directions: int  # over how many directions
-    words: int  # test words that both methods answered, over all directions
-    units: int  # independent units among them
-    mean: float  # the mean over directions of the mean difference, first less second, as a fraction
-    low: float  # the lower end of the 95 % interval
-    high: float  # the upper end
+    directions: int
+    words: int  # that both methods answered, over all directions
+    units: int  # independent ones among them
+    mean: float  # over directions, of the mean difference, first minus second, as a fraction
+    low: float  # of the 95 % interval
+    high: float
     p: float  # of the two-sided test
     better: int  # directions in which the first is better
-    worse: int  # directions in which it is worse
+    worse: int
 
 
 def compare(
@@ -63,7 +63,7 @@ def compare(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Difference | None:
-    """Compare two methods, direction by direction, over the words that both have; None if there is none.
+    """Compare two methods over the words that both have; None if there is none.
 
     In one direction each word is a unit; over several, each meaning.
     """
@@ -93,7 +93,7 @@ def compare(
 
 
 def differences(first: Scored, second: Scored) -> Scored:
-    """What the first method scored more than the second, word by word, over the words that both have."""
+    """The differences of the scores, over the words that both have."""
     scores = dict(zip(second.words, second.scores, strict=True))
     places = [place for place, word in enumerate(first.words) if word in scores]
     words = tuple(first.words[place] for place in places)
@@ -109,9 +109,9 @@ def differences(first: Scored, second: Scored) -> Scored:
 def sign_flip_p(values: Array, *, draws: int = DRAWS, seed: int = 0) -> float:
     """The two-sided p of the sum of paired differences, by flipping their signs.
 
-    Where all differences that are not zero are equally great, as with P@1 in one direction, this is the
-    exact binomial (McNemar's) test. Up to 16 of them, all flips are gone through. Else flips are drawn,
-    and p is (1 + those as extreme) / (1 + draws), which never promises too much.
+    If all differences that are not zero are equally large, as with P@1 in one direction, this is the exact
+    binomial (McNemar's) test. Up to 16 of them, all flips are enumerated. Otherwise flips are drawn, and p is
+    (1 + those as extreme) / (1 + draws), which is conservative.
     """
     values = values[np.abs(values) > _TIE * np.abs(values).max(initial=0.0)]
     count = len(values)
@@ -136,7 +136,7 @@ def bootstrap_interval(
     """A percentile interval of the mean difference, resampling units.
 
     `sums` and `sizes` hold the summed differences and the number of words of each unit (rows) in each
-    direction (columns). The mean of a resampling is over directions, of the mean over its words in each.
+    direction (columns). A resampling has the mean over directions of the mean over its words in each.
     """
     times = _resamplings(len(sums), replicates, seed)
     words = times @ sizes
@@ -147,33 +147,30 @@ def bootstrap_interval(
 
 
 def meanings(scored: Sequence[Scored]) -> list[Numbers]:
-    """The number of each word's unit, direction by direction.
+    """The number of each word's unit, by direction.
 
-    Two words are in one unit if a chain of gold translations leads from one to the other, in whatever
-    direction or pair.
+    Two words are in one unit if a chain of gold translations, in any direction or pair, connects them.
     """
     nodes: dict[Hashable, int] = {}
     edges: list[tuple[int, int]] = []
-    asked: list[list[int]] = []
+    queried: list[list[int]] = []
     for entry in scored:
         numbers = [nodes.setdefault((entry.source, word), len(nodes)) for word in entry.words]
-        asked.append(numbers)
+        queried.append(numbers)
         for number, golds in zip(numbers, entry.golds, strict=True):
             edges += [(number, nodes.setdefault((entry.target, gold), len(nodes))) for gold in golds]
     links = np.array(edges, dtype=np.int64).reshape(-1, 2)
     graph = scipy.sparse.coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(nodes),) * 2)
     _, components = scipy.sparse.csgraph.connected_components(graph, directed=False)
-    _, compact = np.unique(
-        components[[number for numbers in asked for number in numbers]], return_inverse=True
-    )
-    ends = np.cumsum([len(numbers) for numbers in asked])[:-1]
+    _, compact = np.unique(components[np.concatenate(queried).astype(int)], return_inverse=True)
+    ends = np.cumsum([len(numbers) for numbers in queried])[:-1]
     return [part.astype(np.int64) for part in np.split(compact, ends)]
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Correct p values for their number, after Holm: the probability of even one false alarm stays bounded.
+    """Holm's correction of p values, which bounds the probability of any false positive.
 
-    The smallest is taken times their number m, the next times m − 1, ..., none smaller than one before it.
+    The smallest is multiplied by their number m, the next by m − 1, ..., none smaller than one before it.
     """
     order = np.argsort(values, kind="stable")
     steps = np.asarray(values, dtype=np.float64)[order] * np.arange(len(order), 0, -1)
@@ -183,7 +180,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _random_subset_sums(values: Array, draws: int, seed: int) -> Array:
-    """Sums over random halves of the values. A random byte decides on eight of them at once."""
+    """Sums over random subsets of the values; each random byte decides on eight of them."""
     eights = np.pad(values, (0, -len(values) % 8)).reshape(-1, 8)
     all_bytes = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
     sums = eights @ all_bytes.T.astype(np.float64)  # of each eight, by byte

@@ -88,19 +88,6 @@ def colour_of(method: str, with_model: bool) -> str:
     return _OF_C2 if with_model and method == "c1" else about(method).colour or _OF_OTHERS
 
 
-def styles_for(colours: Iterable[str]) -> list[Style]:
-    """A style for each colour; where a colour is repeated, mark and line differ."""
-    seen: dict[str, int] = {}
-    starts: dict[str, int] = {}
-    styles = []
-    for colour in colours:
-        start = starts.setdefault(colour, len(starts))
-        nth = seen[colour] = seen.get(colour, -1) + 1
-        mark = _MARKS[(start + 5 * nth) % len(_MARKS)]  # 5 and 12 are coprime: 12 marks per colour
-        styles.append(Style(colour, mark, _LINES[nth % len(_LINES)]))
-    return styles
-
-
 class Comparison(NamedTuple):
     """Methods of one data set and seed dictionary whose means may be compared."""
 
@@ -138,11 +125,14 @@ class Board:
     def of(cls, results: Iterable[Result]) -> Board:
         """Sort results."""
         found = [sheet for sheet in sheets(results) if sheet.methods]
-        colours: dict[str, str] = {}
-        for sheet in found:
-            for method in _without_sweep(sheet):
-                colours.setdefault(method.name, colour_of(method.setup.method, method.setup.lm is not None))
-        return cls(found, dict(zip(colours, styles_for(colours.values()), strict=True)))
+        styles: dict[str, Style] = {}
+        for method in (method for sheet in found for method in _without_sweep(sheet)):
+            if method.name not in styles:
+                colour = colour_of(method.setup.method, method.setup.lm is not None)
+                nth = sum(style.colour == colour for style in styles.values())
+                mark = _MARKS[len(styles) % len(_MARKS)]
+                styles[method.name] = Style(colour, mark, _LINES[nth % len(_LINES)])
+        return cls(found, styles)
 
     def comparisons(self, sheet: Sheet) -> list[Comparison]:
         """What may be averaged, for each seed dictionary of a data set."""

@@ -8,17 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bilex_bench.reported import (
-    CITATION,
-    LM_NAMES,
-    PANLEX_LANGUAGES,
-    PAPER_LM,
-    PAPER_MIXING,
-    XLING_LANGUAGES,
-    Retrieval,
-    counterpart,
-    reported_by_name,
-)
+from bilex_bench import reported as paper
+from bilex_bench.reported import PAPER_LM, PAPER_MIXING, Retrieval, counterpart, reported_by_name
 from bilex_bench.tables.sheet import Direction, Method, Sheet, is_ablation, same_but, without_sweep
 from bilex_bench.tables.table import Metrics, Table, Value, best_marked
 
@@ -130,13 +121,13 @@ def language_model_tables(sheet: Sheet) -> list[Table]:
         lm = method.setup.lm
         if lm is None or sum(other.setup.lm == lm for other in chosen.methods) > 1:
             return method.name
-        return f"C2 [{LM_NAMES.get(lm, lm)}]"
+        return f"C2 [{paper.LM_NAMES.get(lm, lm)}]"
 
     rows = list(_rows(chosen))
-    ours = {LM_NAMES.get(str(stage.setup.lm)) for stage in stages}
+    ours = {paper.LM_NAMES.get(str(stage.setup.lm)) for stage in stages}
     theirs = [
         lm
-        for lm in dict.fromkeys(LM_NAMES.values() if chosen.benchmark == "xling" else ())
+        for lm in dict.fromkeys(paper.LM_NAMES.values() if chosen.benchmark == "xling" else ())
         if lm not in ours and any(reported(lm, those[:1], seeds).has_any for seeds, _, those in rows)
     ]
     return _metric_tables(
@@ -396,9 +387,9 @@ def _notes(
     limits = {method.setup.limit for method in sheet.methods}
     words = {f"at most the {limit:,} most frequent words" if limit else "all words" for limit in limits}
     known = {
-        "xling": f"of XLING's {len(XLING_LANGUAGES) * (len(XLING_LANGUAGES) - 1) // 2} pairs",
-        "panlex": f"of PanLex-BLI's {len(PANLEX_LANGUAGES) * (len(PANLEX_LANGUAGES) - 1)} dictionaries among "
-        "the paper's languages",
+        "xling": f"of XLING's {len(paper.XLING_LANGUAGES) * (len(paper.XLING_LANGUAGES) - 1) // 2} pairs",
+        "panlex": f"of PanLex-BLI's {len(paper.PANLEX_LANGUAGES) * (len(paper.PANLEX_LANGUAGES) - 1)} "
+        "dictionaries among the paper's languages",
     }
     notes = [
         f"{pairs} {known.get(str(sheet.benchmark), 'pair' if pairs == 1 else 'pairs')}: {listed}.",
@@ -407,7 +398,7 @@ def _notes(
     cells = [cell for row in rows for cell in row if isinstance(cell, Metrics)]
     if any(cell.reported for cell in cells):
         notes.append(
-            f"In italics and parentheses: reported by {CITATION}, on fastText's Wikipedia vectors with "
+            f"In italics and parentheses: reported by {paper.CITATION}, on fastText's Wikipedia vectors with "
             f"200,000 words per language; {means}. The vectors differ, so compare differences between "
             "methods rather than single numbers."
         )

@@ -7,18 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bilex.evaluation import Prediction
+from bilex_bench import significance
 from bilex_bench.reported import counterpart
 from bilex_bench.results import DIRECTIONS
-from bilex_bench.significance import (
-    DRAWS,
-    REPLICATES,
-    Difference,
-    Scored,
-    compare,
-    differences,
-    holm,
-    sign_flip_p,
-)
 from bilex_bench.tables.sheet import Direction, Method, Sheet, without_sweep
 from bilex_bench.tables.table import Plain, Table, Value, number, words
 
@@ -35,18 +26,21 @@ def significance_tables(sheet: Sheet) -> list[Table]:
     if against is None:
         return []
     methods = [method for method in without_sweep(sheet.methods) if method is not against]
-    pooled: list[tuple[str, str, Difference]] = []
+    pooled: list[tuple[str, str, significance.Difference]] = []
     single: dict[tuple[str, Direction, str], tuple[float, float]] = {}  # difference and p
     for seeds in sheet.seeds:
         base = _scored(sheet, against, seeds)
         for method in methods if base else ():
             scored = _scored(sheet, method, seeds)
             both = {way: (scored[way], base[way]) for way in scored if way in base}
-            if difference := compare(list(both.values())):
+            if difference := significance.compare(list(both.values())):
                 pooled.append((seeds, method.name, difference))
             for direction, pair in both.items():
-                if len(found := differences(*pair).scores):
-                    single[seeds, direction, method.name] = float(found.mean()), sign_flip_p(found)
+                if len(found := significance.differences(*pair).scores):
+                    single[seeds, direction, method.name] = (
+                        float(found.mean()),
+                        significance.sign_flip_p(found),
+                    )
     if not pooled:
         return []
     return [_pooled_table(against.name, pooled), _single_table(sheet, against.name, single)]
@@ -60,9 +54,9 @@ def _baseline(sheet: Sheet) -> Method | None:
     return next(iter([*named, *papers, *by_method, *sheet.methods]), None)
 
 
-def _scored(sheet: Sheet, method: Method, seeds: str) -> dict[Direction, Scored]:
+def _scored(sheet: Sheet, method: Method, seeds: str) -> dict[Direction, significance.Scored]:
     """Whether the first answer to each test word by CSLS is right; with several runs, how often."""
-    found: dict[Direction, Scored] = {}
+    found: dict[Direction, significance.Scored] = {}
     for (pair, name), results in method.runs.items():
         predictions = [sheet.predictions(result) for result in results] if name == seeds else []
         for way in DIRECTIONS:
@@ -73,12 +67,12 @@ def _scored(sheet: Sheet, method: Method, seeds: str) -> dict[Direction, Scored]
                 scores = np.array([sum(hit[p.source] for hit in hits) / len(hits) for p in kept], np.float64)
                 direction = Direction(pair, way)
                 sources, golds = tuple(p.source for p in kept), tuple(p.golds for p in kept)
-                found[direction] = Scored(*direction.languages, sources, golds, scores)
+                found[direction] = significance.Scored(*direction.languages, sources, golds, scores)
     return found
 
 
-def _pooled_table(against: str, compared: Sequence[tuple[str, str, Difference]]) -> Table:
-    corrected = holm([found.p for _, _, found in compared])
+def _pooled_table(against: str, compared: Sequence[tuple[str, str, significance.Difference]]) -> Table:
+    corrected = significance.holm([found.p for _, _, found in compared])
     rows: list[list[Value]] = []
     for (seeds, method, found), p in zip(compared, corrected, strict=True):
         interval = (number(100 * end, 2, signed=True) for end in (found.low, found.high))
@@ -97,8 +91,8 @@ def _pooled_table(against: str, compared: Sequence[tuple[str, str, Difference]])
         ],
         rows,
         (
-            f"p: paired approximate randomisation, two-sided, {DRAWS:,} draws (exact with few differences). "
-            f"Interval: paired bootstrap, {REPLICATES:,} resamplings.",
+            f"p: paired approximate randomisation, two-sided, {significance.DRAWS:,} draws (exact with few "
+            f"differences). Interval: paired bootstrap, {significance.REPLICATES:,} resamplings.",
             "A unit is what is flipped or resampled as one: all test words of all directions and pairs that "
             "translations link, since the same meanings are queried again and again.",
             f"p (Holm) is corrected for the number of comparisons in this table, {len(rows)}.",
@@ -111,7 +105,7 @@ def _pooled_table(against: str, compared: Sequence[tuple[str, str, Difference]])
 def _single_table(
     sheet: Sheet, against: str, compared: dict[tuple[str, Direction, str], tuple[float, float]]
 ) -> Table:
-    corrected = holm([p for _, p in compared.values()])
+    corrected = significance.holm([p for _, p in compared.values()])
     found = {
         place: number(100 * mean, 2, signed=True, bold=p < _LEVEL)
         for (place, (mean, _)), p in zip(compared.items(), corrected, strict=True)
