@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from bilex.aligners import get_method
 from bilex.model import Translator
 from bilex_workbench.database import review_file
-from bilex_workbench.workbench import Settings, Workbench
+from bilex_workbench.workbench import Workbench
 from planted import planted
-from workbench_server import serving
+from workbench_server import opened, serving
 
 
 @pytest.fixture(scope="session")
@@ -42,17 +42,14 @@ def filled_table(made_model: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     """The review file of that model with its table of entries, which takes longer to fill than to copy."""
     work = tmp_path_factory.mktemp("filled")
     folder = shutil.copytree(made_model, work / "en-fi")
-    filling = Workbench(Settings(work=work), folder)
-    filling.wait_until_ready()
-    filling.stop()
+    opened(folder).stop()
     return review_file(folder)
 
 
 @pytest.fixture
-def bench(model: Path, filled_table: Path, tmp_path: Path) -> Iterator[Workbench]:
+def bench(model: Path, filled_table: Path) -> Iterator[Workbench]:
     shutil.copy(filled_table, review_file(model))
-    found = Workbench(Settings(work=tmp_path), model)
-    found.wait_until_ready()
+    found = opened(model)
     yield found
     found.stop()
 
@@ -60,4 +57,18 @@ def bench(model: Path, filled_table: Path, tmp_path: Path) -> Iterator[Workbench
 @pytest.fixture
 def client(bench: Workbench) -> Iterator[TestClient]:
     with serving(bench) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shared_bench(made_model: Path, filled_table: Path, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    """A workbench for tests that change nothing."""
+    model = shutil.copytree(made_model, tmp_path_factory.mktemp("shared") / "en-fi")
+    shutil.copy(filled_table, review_file(model))
+    return opened(model)
+
+
+@pytest.fixture(scope="session")
+def shared_client(shared_bench: Workbench) -> Iterator[TestClient]:
+    with serving(shared_bench) as found:
         yield found

@@ -61,7 +61,7 @@ def test_own_names_are_served(client, host):
     assert client.get("/api/health", headers={"host": host}).status_code == 200
 
 
-def test_requests_of_other_sites_are_refused(client):
+def test_requests_of_other_sites_are_refused(shared_client):
     body = {"source": "x", "reviewer": "a"}
     for headers in (
         {"origin": "http://evil.example"},
@@ -69,9 +69,9 @@ def test_requests_of_other_sites_are_refused(client):
         {"origin": "http://127.0.0.1:9999"},
         {"sec-fetch-site": "cross-site"},
     ):
-        refused = client.post("/api/review/skip", json=body, headers=headers)
+        refused = shared_client.post("/api/review/skip", json=body, headers=headers)
         assert refused.status_code == 403, headers
-    own = client.post("/api/review/skip", json=body, headers={"origin": "http://127.0.0.1:8765"})
+    own = shared_client.post("/api/review/skip", json=body, headers={"origin": "http://127.0.0.1:8765"})
     assert own.status_code == 404  # let in; there is no such word
 
 
@@ -83,15 +83,15 @@ def test_every_answer_has_the_strict_headers(client, stranger):
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_bodies_are_limited_whatever_they_announce(client):
-    refused = client.post("/api/review/decide", content=b"x" * (1 << 20) + b"xx")
+def test_bodies_are_limited_whatever_they_announce(shared_client):
+    refused = shared_client.post("/api/review/decide", content=b"x" * (1 << 20) + b"xx")
     assert refused.status_code == 413
 
     def pieces():
         for _ in range(20):
             yield b"x" * (1 << 16)
 
-    refused = client.post("/api/review/decide", content=pieces())
+    refused = shared_client.post("/api/review/decide", content=pieces())
     assert refused.status_code == 413 and refused.json()["detail"]
 
 

@@ -122,11 +122,12 @@ def test_a_sheet_with_an_absurd_sense_keeps_its_verdict(client, bench, number):
         {"surprise": 1},
     ],
 )
-def test_articles_that_make_no_sense_are_refused(client, bench, article):
-    source = bench.engine.space.source.index_to_key[0]
+def test_articles_that_make_no_sense_are_refused(shared_client, shared_bench, article):
+    source = shared_bench.engine.space.source.index_to_key[0]
     body = {"source": source, "reviewer": "a", "article": article}
-    refused = client.put("/api/entry/article", json=body)
+    refused = shared_client.put("/api/entry/article", json=body)
     assert refused.status_code == 422 and refused.json()["detail"]
     assert (
-        client.put("/api/entry/article", json={**body, "source": "nosuch", "article": {}}).status_code == 404
+        shared_client.put("/api/entry/article", json={**body, "source": "nosuch", "article": {}}).status_code
+        == 404
     )

@@ -8,7 +8,7 @@ import pytest
 
 from bilex_workbench import learn
 from bilex_workbench.database import review_file
-from bilex_workbench.workbench import Settings, Workbench
+from workbench_server import opened
 
 BACK = {"direction": "backward"}
 
@@ -87,13 +87,12 @@ def test_an_audit_of_target_words_has_its_own_result(back):
     assert back.get("/api/audit/report", params=BACK).json()["decided"] == 1
 
 
-def test_the_review_goes_on_after_a_restart_and_with_another_model(back, bench, model, tmp_path):
+def test_the_review_goes_on_after_a_restart(back, bench, model):
     target = bench.engine.space.target.index_to_key[300]
     decide(back, target, ["x"])
     assert review_file(model, "backward").is_file()
     bench.stop()
-    again = Workbench(Settings(work=tmp_path), model)
-    again.wait_until_ready()
+    again = opened(model)
     assert again.describe().backward.complete
     with again.backward.database.reading() as db:
         assert db.execute("SELECT count(*) FROM decisions").fetchone()[0] == 1

@@ -9,9 +9,9 @@ def rows(client, **params):
     return answer.json()["rows"]
 
 
-def test_pages_join_to_the_whole(client):
-    whole = rows(client)
-    parts = [row for offset in range(0, 600, 150) for row in rows(client, offset=offset, limit=150)]
+def test_pages_join_to_the_whole(shared_client):
+    whole = rows(shared_client)
+    parts = [row for offset in range(0, 600, 150) for row in rows(shared_client, offset=offset, limit=150)]
     assert [row["source"] for row in parts[:500]] == [row["source"] for row in whole]
     assert [row["source_rank"] for row in parts] == list(range(1, 601))
 
@@ -19,38 +19,38 @@ def test_pages_join_to_the_whole(client):
 @pytest.mark.parametrize(
     "sort", ["confidence", "-confidence", "score", "-score", "target_rank", "source", "-target"]
 )
-def test_sorting(client, sort):
+def test_sorting(shared_client, sort):
     name = sort.removeprefix("-")
-    values = [row[name] for row in rows(client, sort=sort) if row[name] is not None]
+    values = [row[name] for row in rows(shared_client, sort=sort) if row[name] is not None]
     assert values == sorted(values, reverse=sort.startswith("-"))
 
 
-def test_filters(client, bench):
-    found = rows(client, min_confidence=0.2, max_confidence=0.8)
+def test_filters(shared_client, shared_bench):
+    found = rows(shared_client, min_confidence=0.2, max_confidence=0.8)
     assert found and all(0.2 <= row["confidence"] <= 0.8 for row in found)
-    mutual = client.get("/api/entries", params={"mutual": True}).json()["total"]
-    assert mutual + client.get("/api/entries", params={"mutual": False}).json()["total"] == 600
-    ranks = [row["source_rank"] for row in rows(client, min_rank=10, max_rank=20)]
+    mutual = shared_client.get("/api/entries", params={"mutual": True}).json()["total"]
+    assert mutual + shared_client.get("/api/entries", params={"mutual": False}).json()["total"] == 600
+    ranks = [row["source_rank"] for row in rows(shared_client, min_rank=10, max_rank=20)]
     assert ranks == list(range(10, 21))
-    assert client.get("/api/entries", params={"band": "1-600"}).json()["total"] == 600
+    assert shared_client.get("/api/entries", params={"band": "1-600"}).json()["total"] == 600
 
 
-def test_mutual_is_what_the_translator_says(client, bench):
-    induced = bench.engine.translator.lexicon(mutual=True)
+def test_mutual_is_what_the_translator_says(shared_client, shared_bench):
+    induced = shared_bench.engine.translator.lexicon(mutual=True)
     expected = {(entry.source, entry.target) for entry in induced}
-    found = [row for offset in (0, 300) for row in rows(client, mutual=True, offset=offset, limit=300)]
+    found = [row for offset in (0, 300) for row in rows(shared_client, mutual=True, offset=offset, limit=300)]
     assert {(row["source"], row["target"]) for row in found} == expected
 
 
-def test_search(client, bench):
-    word = bench.engine.space.source.index_to_key[7]
-    assert [row["source"] for row in rows(client, q=word, match="exact")] == [word]
-    found = rows(client, q=word[:3].upper(), **{"in": "source", "match": "prefix"})
+def test_search(shared_client, shared_bench):
+    word = shared_bench.engine.space.source.index_to_key[7]
+    assert [row["source"] for row in rows(shared_client, q=word, match="exact")] == [word]
+    found = rows(shared_client, q=word[:3].upper(), **{"in": "source", "match": "prefix"})
     assert word in [row["source"] for row in found]
     assert all(row["source"].startswith(word[:3]) for row in found)
-    inside = rows(client, q=word[1:4], **{"in": "target"})
+    inside = rows(shared_client, q=word[1:4], **{"in": "target"})
     assert all(word[1:4] in row["target"] for row in inside)
-    assert rows(client, q="' OR 1=1 --") == []
+    assert rows(shared_client, q="' OR 1=1 --") == []
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,23 @@ def test_search(client, bench):
         {"band": "7-9"},
     ],
 )
-def test_parameters_that_are_not_known(client, params):
-    refused = client.get("/api/entries", params=params)
+def test_parameters_that_are_not_known(shared_client, params):
+    refused = shared_client.get("/api/entries", params=params)
     assert refused.status_code in (400, 422) and refused.json()["detail"].endswith(".")
 
 
-def test_limits(client):
-    assert client.get("/api/entries", params={"limit": 501}).status_code == 422
-    assert client.get("/api/entries", params={"offset": 100_000}).json()["rows"] == []
+def test_limits(shared_client):
+    assert shared_client.get("/api/entries", params={"limit": 501}).status_code == 422
+    assert shared_client.get("/api/entries", params={"offset": 100_000}).json()["rows"] == []
 
 
-def test_entries_without_a_value_come_last_on_every_page(client):
+def test_entries_without_a_value_come_last_on_every_page(shared_client):
     """Words that the seeds know have no confidence."""
     for sort in ("confidence", "-confidence"):
         found = [
-            row["confidence"] for at in (0, 300) for row in rows(client, sort=sort, offset=at, limit=300)
+            row["confidence"]
+            for at in (0, 300)
+            for row in rows(shared_client, sort=sort, offset=at, limit=300)
         ]
         values = [value for value in found if value is not None]
         assert len(found) == 600 and 0 < len(values) < 600

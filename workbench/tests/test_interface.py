@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.server import application
 from bilex_workbench.workbench import Settings, Workbench
-from workbench_server import BEARER, TOKEN, Described, serving
+from workbench_server import BEARER, TOKEN, Described, opened, serving
 
 
 def decide(call, source, reviewer, accepted=(), verdict="accept", **rest):
@@ -174,8 +174,7 @@ class SlowReader:
 
 
 def test_the_first_word_for_a_language_model_waits_for_it(made_model, tmp_path, monkeypatch):
-    bench = Workbench(Settings(work=tmp_path, fill=False), shutil.copytree(made_model, tmp_path / "m"))
-    bench.wait_until_ready()
+    bench = opened(shutil.copytree(made_model, tmp_path / "m"), fill=False)
     engine = bench.engine
     engine.translator.unknown.append(SlowReader(engine.translator))
     engine.encoder_open = False

@@ -12,8 +12,7 @@ from bilex.model import Translator
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
 from bilex_workbench.kinds import Kinds, kind_by_spelling
-from bilex_workbench.workbench import Settings, Workbench
-from workbench_server import serving
+from workbench_server import opened, serving
 
 PAIRS = [
     ("the", "se"),
@@ -46,11 +45,8 @@ def words_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClien
     Translator(aligner).fit(source, target, known, languages=("en", "fi"), progress=False).save(
         folder / "en-fi"
     )
-    bench = Workbench(Settings(work=folder), folder / "en-fi")
-    bench.wait_until_ready(120)
-    with serving(bench) as client:
+    with serving(opened(folder / "en-fi")) as client:
         yield client
-    bench.stop()
 
 
 @pytest.mark.parametrize(

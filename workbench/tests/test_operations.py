@@ -26,7 +26,7 @@ from bilex_workbench.versions import (
     retrained_folder,
 )
 from bilex_workbench.workbench import Settings, Workbench
-from workbench_server import serving
+from workbench_server import opened, serving
 
 
 @pytest.fixture
@@ -36,8 +36,7 @@ def waiting(made_model, tmp_path):
     translator = Translator.load(made_model)
     translator.with_parts(seeds=translator.seeds.head(100)).save(other)
     folder = prepared(tmp_path / "place", made_model, other, translator.space.source.index_to_key)
-    bench = Workbench(Settings(work=tmp_path, fill=False), folder)
-    bench.wait_until_ready()
+    bench = opened(folder, fill=False)
     yield bench, folder
     bench.stop()
 
@@ -153,8 +152,7 @@ def test_a_replacement_that_is_killed_is_finished_at_the_next_start(
             else:
                 learn.restore_model(bench, learn.RestoreIn(number=1))
     bench.stop()
-    again = Workbench(Settings(work=tmp_path, fill=False, earlier=1 if moment != "exchange" else 5), folder)
-    again.wait_until_ready()
+    again = opened(folder, fill=False, earlier=1 if moment != "exchange" else 5)
     if moment == "exchange":
         beside = [fingerprint(retrained_folder(folder)), *fingerprints(folder)]
         assert fingerprint(folder) == old and new in beside
@@ -198,8 +196,7 @@ def test_the_earlier_model_of_an_older_version_can_be_restored(waiting, made_mod
     bench, folder = waiting
     bench.stop()
     shutil.copytree(made_model, previous_folder(folder))
-    again = Workbench(Settings(work=tmp_path, fill=False), folder)
-    again.wait_until_ready()
+    again = opened(folder, fill=False)
     (model,) = learn.model_versions(again)["earlier"]
     assert model["number"] == 1 and "earlier version" in model["reason"]
     again.stop()

@@ -55,16 +55,3 @@ def test_progress_per_person(client, bench):
     assert (ben["assigned"], ben["done"]) == (10, 3) and ben["last"]
     queue = client.get("/api/review/next", params={"reviewer": "ben", "assignee": "ben", "count": 10}).json()
     assert {item["source"] for item in queue["items"]} == set(words[3:])
-
-
-def test_two_opinions_stand_side_by_side_with_who_and_when(client, bench):
-    word = bench.engine.space.source.index_to_key[300]
-    for name, verdict, accepted in (("aino", "accept", ["x"]), ("ben", "none", [])):
-        body = {"source": word, "reviewer": name, "verdict": verdict, "accepted": accepted}
-        client.post("/api/review/decide", json=body)
-    (row,) = client.get("/api/review/disagreements").json()["rows"]
-    assert [(one["reviewer"], one["verdict"]) for one in row["decisions"]] == [
-        ("aino", "accept"),
-        ("ben", "none"),
-    ]
-    assert all(one["at"] for one in row["decisions"])

@@ -113,9 +113,9 @@ def test_a_sheet_goes_out_and_comes_back(client, bench, reviewed):
     ]
 
 
-def test_what_is_no_sheet(client):
+def test_what_is_no_sheet(shared_client):
     for content in (b"a,b\n1,2\n", b"\xff\xfe\x00", b""):
-        refused = client.post("/api/publish/import", params={"reviewer": "b"}, content=content)
+        refused = shared_client.post("/api/publish/import", params={"reviewer": "b"}, content=content)
         assert refused.status_code == 400 and refused.json()["detail"]
 
 

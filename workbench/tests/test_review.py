@@ -5,8 +5,7 @@ import pytest
 from bilex.model.answers import doubtful_seeds
 from bilex_workbench.decisions import Decision, outcome, refresh
 from bilex_workbench.review import kappa
-from bilex_workbench.workbench import Settings, Workbench
-from workbench_server import right_answer, serving
+from workbench_server import opened, right_answer, serving
 
 
 def decide(client, item, reviewer="aino", **rest):
@@ -28,18 +27,18 @@ def following(client, **params):
     return answer.json()
 
 
-def test_queue_has_the_uncertain_and_frequent_first(client):
-    items = following(client, count=10)["items"]
+def test_queue_has_the_uncertain_and_frequent_first(shared_client):
+    items = following(shared_client, count=10)["items"]
     priorities = [item["priority"] for item in items]
     assert priorities == sorted(priorities, reverse=True) and len(set(priorities)) > 1
-    table = client.get("/api/entries", params={"sort": "-priority", "limit": 10}).json()["rows"]
+    table = shared_client.get("/api/entries", params={"sort": "-priority", "limit": 10}).json()["rows"]
     assert [row["source"] for row in table] == [item["source"] for item in items]
     assert not any(row["known"] for row in table)
 
 
 @pytest.mark.parametrize("order", ["frequency", "confidence", "-confidence", "random", "alphabet"])
-def test_other_orders(client, order):
-    items = following(client, count=10, order=order)["items"]
+def test_other_orders(shared_client, order):
+    items = following(shared_client, count=10, order=order)["items"]
     assert len(items) == 10
     if order == "frequency":
         assert [item["source_rank"] for item in items] == list(range(1, 11))
@@ -55,18 +54,14 @@ def test_a_decision_is_kept_and_the_next_word_comes(client, bench):
     assert following(client, count=1, exclude=second["source"])["items"][0]["source"] != second["source"]
 
 
-def test_decisions_survive_the_server(client, bench, model, tmp_path):
+def test_decisions_survive_the_server(client, bench, model):
     item = following(client)["items"][0]
     decide(client, item, accepted=["ein freies Wort"], note="typed")
     bench.stop()
-    again = Workbench(Settings(work=tmp_path), model)
-    again.wait_until_ready()
-    try:
-        found = serving(again).get("/api/entry", params={"source": item["source"]}).json()
+    with serving(opened(model)) as again:
+        found = again.get("/api/entry", params={"source": item["source"]}).json()
         assert found["status"] == "corrected" and found["accepted"] == ["ein freies Wort"]
         assert found["history"][0]["reviewer"] == "aino" and found["notes"][0]["note"] == "typed"
-    finally:
-        again.stop()
 
 
 def test_undo_without_limit(client):
@@ -119,7 +114,8 @@ def test_second_review_is_blind_and_disagreements_are_settled(client):
     answer = decide(client, again, reviewer="ben", verdict="none")
     assert answer["entry"]["status"] == "disagreement" and answer["entry"]["reviewers"] == ["aino", "ben"]
     listed = client.get("/api/review/disagreements").json()
-    assert listed["total"] == 1 and len(listed["rows"][0]["decisions"]) == 2
+    opinions = [(one["reviewer"], one["verdict"], bool(one["at"])) for one in listed["rows"][0]["decisions"]]
+    assert listed["total"] == 1 and opinions == [("aino", "accept", True), ("ben", "none", True)]
     assert client.get("/api/publish/preview").json()["pairs"] == 0
     settled = decide(client, again, reviewer="chair", accepted=[best], kind="resolution")
     assert settled["entry"]["status"] == "accepted"
@@ -217,21 +213,23 @@ def test_outcome_of_several_people():
         {"source": "x", "reviewer": "a", "verdict": "accept", "accepted": ["y" * 2000]},
     ],
 )
-def test_decisions_that_make_no_sense(client, body):
-    refused = client.post("/api/review/decide", json=body)
+def test_decisions_that_make_no_sense(shared_client, body):
+    refused = shared_client.post("/api/review/decide", json=body)
     assert refused.status_code in (400, 422) and refused.json()["detail"]
 
 
-def test_a_word_that_is_not_in_the_table(client):
+def test_a_word_that_is_not_in_the_table(shared_client):
     body = {"source": "nosuch", "reviewer": "a", "verdict": "none"}
-    assert client.post("/api/review/decide", json=body).status_code == 404
+    assert shared_client.post("/api/review/decide", json=body).status_code == 404
 
 
-def test_doubtful_seeds_are_a_queue(client, bench):
-    expected = [one.source for one in doubtful_seeds(bench.engine.translator, 10)]
-    found = [item["source"] for item in following(client, mode="doubtful", count=10)["items"]]
+def test_doubtful_seeds_are_a_queue(shared_client, shared_bench):
+    expected = [one.source for one in doubtful_seeds(shared_bench.engine.translator, 10)]
+    found = [item["source"] for item in following(shared_client, mode="doubtful", count=10)["items"]]
     assert found == list(dict.fromkeys(expected))[:10] and found
-    assert all(row["known"] for row in client.get("/api/entries", params={"known": True}).json()["rows"])
+    assert all(
+        row["known"] for row in shared_client.get("/api/entries", params={"known": True}).json()["rows"]
+    )
 
 
 def test_status_counts(client, bench):

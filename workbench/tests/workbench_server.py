@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import jsonschema
 from starlette.testclient import TestClient
 
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.server import application
-from bilex_workbench.workbench import Workbench
+from bilex_workbench.workbench import Settings, Workbench
 
 TOKEN = "a-token-for-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
+def opened(model: Path, **settings: object) -> Workbench:
+    """A workbench whose model is open and, unless `fill` is false, whose table is filled."""
+    bench = Workbench(Settings(work=model.parent, **settings), model)
+    bench.wait_until_ready()
+    return bench
+
+
 def serving(bench: Workbench) -> TestClient:
+    """A client; when it is closed the workbench is stopped."""
     app = application(bench, AccessPolicy(TOKEN, LOCAL))
     return TestClient(app, base_url="http://127.0.0.1:8765", headers=BEARER)
 
