@@ -25,7 +25,7 @@ from bilex.encoders.settings import OFFLINE_ENCODER, TuningSettings, lightened
 from bilex.encoders.stage import Combination, aligned_views
 from bilex.encoders.tuning import Tuner, training_pairs
 from bilex.evaluation import evaluate
-from bilex.fit.held_out import hold_out
+from bilex.fit.trial import hold_out
 from bilex.model.space import Space
 from bilex.vectors.stored import unit_rows
 from research.packed import read_dictionary, read_vectors

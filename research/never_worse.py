@@ -1,17 +1,17 @@
-"""Is more always better? `auto` against the presets and against fewer seeds, and how long its passes must be.
+"""Is more evidence always better? `auto` against the presets and fewer seeds, and what its parts are worth.
 
     python -m research.never_worse DATA --run check --out research/results/never_worse_check.jsonl
-    python -m research.never_worse DATA --run passes --out research/results/passes.jsonl
+    python -m research.never_worse DATA --run parts --freedict FREEDICT --out research/results/parts.jsonl
 
 DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it) and dictionaries/xling/. A
 setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English with parliament Italian; "sample" is the
-packaged one.
+packaged one. FREEDICT has word pairs of FreeDict as en-fi.tsv and so on (see `python -m research.freedict`).
 
 `check` fits C1 as a user gets it, with "auto" and with each preset, and scores the test dictionary: for the
-report, never for a choice. Of "auto" it also says what `bilex align` promises: the expected P@1 with its
-interval and the calibration error of confidences (words that are no seeds). `passes` compares first passes
-and last passes of several lengths, on held-out seeds and, for the report, on the test dictionary. One JSON
-line per fit; `python -m research.limits` judges.
+report, never for a choice. For "auto" it also records what `bilex align` promises (the expected P@1 with its
+interval) and, with --features, the answers from which confidences are learned and judged. `parts` compares
+settings of C1 on pairs that took part in nothing: held-out seeds, and FreeDict's pairs without words of the
+test dictionary. One JSON line per fit; `python -m research.limits` judges.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ import argparse
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +27,12 @@ import numpy as np
 import torch
 
 from bilex import C1, Lexicon, Translator, WordVectors
-from bilex.aligners.advanced import advanced_maps
-from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, shortened
-from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
-from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.preparation import UnitRows
-from bilex.aligners.starts import first_dictionary
-from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.data import sample_path
-from bilex.fit.calibration import DIRECTIONS, error_by_chance, expected_calibration_error
-from bilex.fit.held_out import hold_out
-from bilex.model.space import Space, map_words
+from bilex.fit import trial
+from bilex.fit.calibration import DIRECTIONS, Asked, ask, error_by_chance, expected_calibration_error
 from research.packed import read_dictionary, read_vectors
 
-Maps = tuple[torch.Tensor, torch.Tensor]
-Pairs = np.ndarray
 Row = dict[str, Any]
 FAMILIES = {  # where the vectors of a pair's two languages lie, for settings that name no folder
     "mixed": {"en": "", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"},
@@ -54,6 +42,14 @@ PAIRS = (
     "europarl/de-fr", "en-fr", "europarl/it-fr", "fi-fr", "mixed/fi-it", "mixed/en-fr",
 )  # fmt: skip
 PRESETS = ("auto", "careful", "best", "paper")
+_TWO = {"preset": "best", "extent": 0.65, "early_extent": 0.75, "passes": 2}
+PARTS: dict[str, dict[str, Any]] = {
+    "two passes": _TWO,
+    "two passes, spelling": {**_TWO, "spelling": True},
+    "three passes": {**_TWO, "passes": 3},
+    "three passes, spelling": {**_TWO, "passes": 3, "spelling": True},
+    "auto": {},
+}
 
 
 def read(data: Path, setting: str, limit: int) -> tuple[WordVectors, WordVectors, Lexicon, Lexicon]:
@@ -77,12 +73,21 @@ def read(data: Path, setting: str, limit: int) -> tuple[WordVectors, WordVectors
     return source, target, seeds, read_dictionary(data, pair, "test.freq.2k")
 
 
-def p_at_1(translator: Translator, test: Lexicon) -> Row:
-    """P@1 in %: forward NN and CSLS, backward NN and CSLS, and their mean."""
+def independent(folder: Path | None, setting: str, *others: Lexicon) -> Lexicon:
+    """FreeDict's pairs of a setting that share no word with other dictionaries."""
+    pair = setting.partition(":")[0].rpartition("/")[2].replace("sample", "en-fi")
+    file = None if folder is None else folder / f"{pair}.tsv"
+    found = Lexicon.load(file) if file is not None and file.exists() else Lexicon([])
+    for other in others:
+        found = found.without(other, by="word")
+    return found
+
+
+def p_at_1(translator: Translator, test: Lexicon) -> list[float]:
+    """P@1 in %: forward NN and CSLS, backward NN and CSLS."""
     found = translator.evaluate(test, bootstrap=0)
     parts = (found.nn, found.csls, found.backward.nn, found.backward.csls)
-    scores = [round(100 * part.p_at_1, 2) for part in parts]
-    return {"p@1": scores, "mean": round(float(np.mean(scores)), 2)}
+    return [round(100 * part.p_at_1, 2) for part in parts]
 
 
 def promised(translator: Translator, test: Lexicon) -> Row:
@@ -106,107 +111,76 @@ def promised(translator: Translator, test: Lexicon) -> Row:
     return row
 
 
-def checked(options: argparse.Namespace, setting: str, preset: str) -> Iterator[Row]:
+def save_features(file: Path, translator: Translator, kinds: dict[str, Any]) -> None:
+    """Write records of answers as arrays, which are named KIND.DIRECTION.RETRIEVAL.PART."""
+    arrays: dict[str, Any] = {}
+    for kind, records in kinds.items():
+        found = records if isinstance(records, dict) else ask(translator.space, records)
+        for (direction, retrieval), asked in found.items():
+            parts = {name: np.asarray(part) for name, part in vars(asked).items()}
+            arrays |= {f"{kind}.{direction}.{retrieval}.{name}": part for name, part in parts.items()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(file, **arrays)
+
+
+def read_features(file: Path) -> dict[str, dict[tuple[str, str], Asked]]:
+    """What `save_features` wrote, by kind."""
+    found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    with np.load(file) as arrays:
+        for name in arrays:
+            kind, direction, retrieval, part = name.split(".")
+            found.setdefault(kind, {}).setdefault((direction, retrieval), {})[part] = arrays[name]
+    return {kind: {key: Asked(**parts) for key, parts in records.items()} for kind, records in found.items()}
+
+
+def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
     """One fit as a user gets it."""
     source, target, seeds, test = read(options.data, setting, options.words)
     started = time.perf_counter()
     translator = Translator(C1(preset=preset, device=options.device))
     row: Row = {"setting": setting, "form": preset}
-    try:
-        lexicon = seeds if len(seeds) else None
-        translator.fit(source, target, lexicon, progress=False, calibrate=preset == "auto")
-    except BilexError as error:
-        yield {**row, "failed": str(error)}
-        return
+    records: dict[str, Any] = {}
+
+    def remembered(*arguments: Any) -> Any:
+        records["trial"] = ask(*arguments)
+        return records["trial"]
+
+    trial.ask = remembered  # type: ignore[assignment,attr-defined]
+    lexicon = seeds if len(seeds) else None
+    translator.fit(source, target, lexicon, progress=False, calibrate=preset == "auto")
     row["seconds"] = round(time.perf_counter() - started, 2)
+    other = independent(options.freedict, setting, test, seeds)
     if preset == "auto":
-        trial = translator.provenance.trial
-        row["trial"] = {} if trial is None else dict(trial.form_scores)
         row |= promised(translator, test)
-    yield row | p_at_1(translator, test)
+        if options.features and records:
+            free = {"test": test.without(seeds, by="word"), **({"other": other} if len(other) else {})}
+            file = options.features / f"{setting.replace('/', '_').replace(':', '_')}.npz"
+            save_features(file, translator, {**records, **free})
+    row["p@1"] = p_at_1(translator, test)
+    row["mean"] = round(float(np.mean(row["p@1"])), 2)
+    if len(other.covered(source.key_to_index, target.key_to_index)):
+        row["other"] = round(float(np.mean(p_at_1(translator, other))), 2)
+    return row
 
 
-class Chain:
-    """C1 on one problem, pass by pass, with constants of our choice."""
-
-    def __init__(self, source: WordVectors, target: WordVectors, seeds: Lexicon, device: str) -> None:
-        self.words, self.device = (source, target), device
-        self.seeds = seeds.index(source.key_to_index, target.key_to_index)
-        place = resolve_device(device)
-        self.rows = UnitRows(source, place), UnitRows(target, place)
-        self.size = min(len(source), len(target))
-
-    def constants(self, way: float, seeds: int) -> C1Constants:
-        """Those of "best" for some number of seeds, a share of the way."""
-        return shortened(C1(preset="best").constants(seeds, self.size), way, "best")
-
-    def passed(self, constants: C1Constants, seeds: Pairs, dictionary: Pairs) -> Maps:
-        """The maps after one pass of Algorithm 1 from a dictionary."""
-        c1, (x, y) = C1(preset="best", device=self.device), self.rows
-        maps: Maps | None = None
-        for number in range(constants.warm_up + constants.iterations):
-            if maps is not None:
-                induced = induce_pairs(
-                    *(side.mapped(part) for side, part in zip((x, y), maps, strict=True)),
-                    frequent=constants.frequent, keep=constants.augment, full_csls=True, device=x.device,
-                )  # fmt: skip
-                dictionary = np.concatenate([seeds, augmentation(induced, seeds)])
-            found = advanced_maps(x[dictionary[:, 0]], y[dictionary[:, 1]])
-            maps = found.source.float(), found.target.float()
-            if number < constants.warm_up:
-                continue
-            contrasted = dictionary if constants.contrast_on_augmented or not len(seeds) else seeds
-            contrast = c1.objective(x, y, contrasted, constants)
-            for update in range(constants.updates):
-                maps, _ = c1.update(contrast, maps, constants.learning_rate * constants.decay**update)
-        assert maps is not None
-        return maps
-
-    def anchored(self, maps: Maps, anchors: int) -> Pairs:
-        """The seeds and the surest pairs that a pass has found."""
-        x, y = (rows.mapped(part) for rows, part in zip(self.rows, maps, strict=True))
-        found = without_words_of(surest_pairs(x, y, device=x.device), self.seeds)
-        return np.concatenate([self.seeds, found[: min(anchors, max(1, self.size // 3))]])
-
-    def translator(self, maps: Maps) -> Translator:
-        """A model of these maps."""
-        source, target = (Map([Unit(), Linear(one.cpu().numpy()), Unit()]) for one in maps)
-        space = Space(
-            map_words(self.words[0], source), map_words(self.words[1], target), "cosine", self.device
-        )
-        return Translator.of_parts(space, source, target)
-
-
-def passes(options: argparse.Namespace, setting: str, run: str) -> Iterator[Row]:
-    """Two passes (three without seeds): ways of the first and of the last, and anchors of the last."""
+def parts(options: argparse.Namespace, setting: str, name: str) -> Row:
+    """Some settings of C1, judged by pairs that took part in nothing."""
     source, target, seeds, test = read(options.data, setting, options.words)
     usable = seeds.covered(source.key_to_index, target.key_to_index)
-    learned, judged = usable, test
-    if run == "held":
-        cut = hold_out(usable, 0.1, 0)
-        if cut is None:
-            return
-        learned, judged = cut
-    chain, count = Chain(source, target, learned, options.device), len(usable)
-    many = count >= MANY_SEEDS
-    dictionary = chain.seeds
-    if not count:
-        own = chain.constants(0.5, 0)
-        dictionary = first_dictionary(
-            source, target, chain.seeds, frequent=own.frequent, keep=own.augment, device=options.device
-        ).pairs
-    for early in (0.5,) if not count else (0.5, 0.75, 1.0):
-        own = chain.constants(early, count)
-        first = chain.passed(replace(own, iterations=1) if many else own, chain.seeds, dictionary)
-        if not count:
-            fewer = chain.anchored(first, 3_000)
-            first = chain.passed(own, fewer, fewer)
-        for anchors in (2_500, 5_000):
-            more = chain.anchored(first, anchors)
-            for way in (0.5, 0.65, 0.75, 1.0):
-                maps = chain.passed(chain.constants(way, MANY_SEEDS), more, more)
-                about = {"setting": setting, "run": run, "early": early, "anchors": anchors, "way": way}
-                yield about | p_at_1(chain.translator(maps), judged)
+    learned, judged = usable, {}
+    if setting.endswith(":5k") and (split := trial.hold_out(usable, 0.15, 1)) is not None:
+        learned, judged["held out"] = split
+    elif not setting.startswith("sample"):
+        more = read(options.data, setting.partition(":")[0] + ":5k", 1)[2]
+        judged["held out"] = more.without(usable, by="word")
+    judged["other"] = independent(options.freedict, setting, test, usable)
+    row: Row = {"setting": setting, "form": name}
+    translator = Translator(C1(device=options.device, **PARTS[name]))
+    translator.fit(source, target, learned if len(learned) else None, progress=False, calibrate=False)
+    for kind, pairs in judged.items():
+        if len(pairs.covered(source.key_to_index, target.key_to_index)):
+            row[kind] = p_at_1(translator, pairs)
+    return row
 
 
 def work(options: argparse.Namespace, jobs: Any, rows: Any, ends: float) -> None:
@@ -214,14 +188,13 @@ def work(options: argparse.Namespace, jobs: Any, rows: Any, ends: float) -> None
     torch.set_num_threads(options.threads)
     while time.time() < ends:
         try:
-            setting, part = jobs.get_nowait()
+            setting, part = jobs.get(timeout=1)
         except Exception:  # the queue is empty
             break
         try:
-            for row in (checked if options.run == "check" else passes)(options, setting, part):
-                rows.put(row)
-        except Exception as error:  # the other jobs go on
-            rows.put({"setting": setting, "part": part, "failed": repr(error)})
+            rows.put((checked if options.run == "check" else parts)(options, setting, part))
+        except (BilexError, OSError, RuntimeError, ValueError) as error:  # the other jobs go on
+            rows.put({"setting": setting, "form": part, "failed": str(error) or repr(error)})
     rows.put(None)
 
 
@@ -232,11 +205,13 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--run", choices=["check", "passes"], required=True)
+    parser.add_argument("--run", choices=["check", "parts"], required=True)
     parser.add_argument(
         "--settings", nargs="+", default=[f"{p}:{n}" for n in ("5k", "1k", "0") for p in PAIRS]
     )
-    parser.add_argument("--presets", nargs="+", default=PRESETS)
+    parser.add_argument("--forms", nargs="+", help="presets of check, or names of parts")
+    parser.add_argument("--freedict", type=Path, help="a folder of FreeDict's word pairs")
+    parser.add_argument("--features", type=Path, help="a folder for the answers of auto")
     parser.add_argument("--words", type=int, default=21_000, help="of each language")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
@@ -246,10 +221,9 @@ def main(arguments: list[str] | None = None) -> None:
     ends = time.time() + options.seconds
     context = multiprocessing.get_context("spawn")
     jobs, rows = context.Queue(), context.Queue()
-    for setting in options.settings:
-        for part in options.presets if options.run == "check" else ("held", "final"):
+    for part in options.forms or (PRESETS if options.run == "check" else PARTS):
+        for setting in options.settings:
             jobs.put((setting, part))
-    time.sleep(0.5)
     arguments_of_work = (options, jobs, rows, ends)
     workers = [context.Process(target=work, args=arguments_of_work) for _ in range(options.workers)]
     for worker in workers:

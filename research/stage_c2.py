@@ -166,7 +166,7 @@ class Metrics:
             if mixing == "auto":
                 asked = replace(stage, mixing="auto")
                 problem = aligner, self.source, self.target, self.train
-                trial = decide(*problem, encoder=asked, choose_preset=False, calibrate=False).report
+                trial = decide(*problem, encoder=asked, calibrate=False).report
                 scores = {"held-out scores": trial.mixing_scores, "trial_seconds": round(trial.seconds, 2)}
                 more = {"λ": trial.mixing, **scores}
                 chosen = float(trial.mixing or 0)

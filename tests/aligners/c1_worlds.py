@@ -59,7 +59,7 @@ class World:
 
 def quick(**settings: Any) -> C1:
     """A C1 with few updates, on the CPU."""
-    return C1(**{"device": "cpu", "updates": 8, "warm_up": 0, **settings})
+    return C1(**{"preset": "paper", "device": "cpu", "updates": 8, "warm_up": 0, **settings})
 
 
 class Listener:

@@ -14,12 +14,14 @@ from bilex.aligners import c1_settings
 from bilex.aligners import starts as starting
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
-from bilex.aligners.induction import surest_pairs
+from bilex.aligners.induction import confident_pairs
 from bilex.aligners.preparation import UnitRows
 from bilex.aligners.starts import COLLAPSED
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
+
+NONE = np.zeros((0, 2), np.int64)
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +166,7 @@ def test_rejected_pairs_are_no_seeds_of_further_passes() -> None:
     assert bound.report_.anchors < free.report_.anchors - 200
 
 
-def test_sure_pairs_are_each_others_best_frequent_ones_preferred_and_the_surest_come_first() -> None:
+def test_confident_pairs_are_each_others_best_frequent_ones_preferred_in_order_of_confidence() -> None:
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=(count, 8)) for count in (40, 50))
     y[:20] = x[:20] + rng.normal(size=(20, 8)) * np.linspace(0.02, 0.4, 20)[:, None]
@@ -174,20 +176,43 @@ def test_sure_pairs_are_each_others_best_frequent_ones_preferred_and_the_surest_
     score -= 0.05 * (np.log(100 + np.arange(40))[:, None] + np.log(100 + np.arange(50)))
     mutual = [(a, b) for a, b in enumerate(score.argmax(1)) if score[:, b].argmax() == a]
     expected = sorted(mutual, key=lambda pair: -score[pair])
-    found = surest_pairs(x.astype(np.float32), y.astype(np.float32), device="cpu")
+    found = confident_pairs(x.astype(np.float32), y.astype(np.float32), NONE, device="cpu")[1]
     assert [tuple(pair) for pair in found.tolist()] == expected
     assert len(expected) > 20
-    few = surest_pairs(x.astype(np.float32), y.astype(np.float32), words=10, device="cpu")
+    few = confident_pairs(x.astype(np.float32), y.astype(np.float32), NONE, words=10, device="cpu")[1]
     assert 0 < len(few) <= 10 and (few < 10).all()
 
 
-def test_of_two_words_about_equally_near_the_more_frequent_is_sure() -> None:
+def test_of_two_words_about_equally_near_the_more_frequent_is_taken() -> None:
     rng = np.random.default_rng(1)
     y = rng.normal(size=(3000, 8)).astype(np.float32)
     y[3] = y[2000] + 0.01
     y /= np.linalg.norm(y, axis=1, keepdims=True)
-    found = surest_pairs(y[2000:2001], y, device="cpu")
+    found = confident_pairs(y[2000:2001], y, NONE, device="cpu")[1]
     assert found.tolist() == [[0, 3]]
+
+
+def test_spellings_are_confirmed_by_answers_of_both_directions() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(300, 8)).astype(np.float32)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    spelled = np.array([[5, 5], [7, 200], [250, 250]])
+    assert confident_pairs(x, x, spelled, device="cpu")[0].tolist() == [[5, 5], [250, 250]]
+    assert confident_pairs(x, x, spelled, words=100, device="cpu")[0].tolist() == [[5, 5]]
+
+
+def test_identical_spellings_help_few_good_seeds_and_stay_evidence_in_later_passes() -> None:
+    """Of 60 shared spellings five mean something else; the maps do not confirm these."""
+    world = respelt(World(words=500), 60)
+    words = list(world.target.index_to_key)
+    words[200:205] = [*words[201:205], words[200]]
+    world.target = WordVectors(words, world.target.vectors)
+    settings = {"start": "seeds", "iterations": 1, "passes": 2, "anchors": 1}
+    alone = quick(**settings).fit(world.source, world.target, world.seeds(30))
+    helped = quick(**settings, spelling=True).fit(world.source, world.target, world.seeds(30))
+    assert helped.report_.history[0].dictionary == 90 and alone.report_.history[0].dictionary == 30
+    assert alone.report_.anchors == 31 and 30 + 55 < helped.report_.anchors < 30 + 60
+    assert world.precision(helped, 30) >= world.precision(alone, 30)
 
 
 def sounding_alike(world: World, shared: int) -> World:

@@ -10,11 +10,17 @@ from bilex.aligners.c1_settings import (
     SEMI_SUPERVISED,
     SUPERVISED,
     constants_for,
-    updates_of_a_share,
+    shortened,
 )
 from bilex.core.errors import BilexError
 
 MANY_WORDS = 200_000
+
+
+def rounds_and_updates(c1: C1, seeds: int) -> list[tuple[int, int]]:
+    """Of each pass."""
+    parts = [part.constants for part in c1.plan(seeds, MANY_WORDS)]
+    return [(part.iterations, part.updates) for part in parts]
 
 
 def test_presets_are_the_papers_constants() -> None:
@@ -46,15 +52,14 @@ def test_presets_are_the_papers_constants() -> None:
     ],
 )
 def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int) -> None:
-    for preset in ("auto", "paper"):
-        assert constants_for(preset, seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
+    assert constants_for("paper", seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
 
 
 def test_few_seeds_and_none_have_three_passes_unless_the_constants_are_the_papers() -> None:
     for preset in ("best", "careful"):
         counts = [len(C1(preset=preset).plan(seeds, MANY_WORDS)) for seeds in (0, 50, 299, 300, 5000)]
         assert counts == [3, 3, 3, 1, 1]
-    for preset in ("auto", "paper", "1k", "5k"):
+    for preset in ("paper", "1k", "5k"):
         assert len(C1(preset=preset).plan(0, MANY_WORDS)) == 1
     last = C1(preset="careful").plan(0, 3000)[-1]
     assert last.anchors == 1000  # one in three words of a small vocabulary
@@ -91,29 +96,56 @@ def test_passes_and_the_constants_of_the_last_are_settings_of_their_own(seeds: i
     ],
 )
 def test_early_passes_may_be_short(seeds: int, early: dict[str, int], anchors: int) -> None:
-    *first, last = C1(preset="best", passes=3, early=0.75).plan(seeds, MANY_WORDS)
+    first, second, last = C1(preset="best", passes=3, early_extent=0.75).plan(seeds, MANY_WORDS)
     own = constants_for("best", seeds, MANY_WORDS)
-    assert [part.constants for part in first] == [replace(own, **early)] * 2
+    assert first.constants == replace(own, **early)
+    assert second.constants == replace(own, updates=early["updates"])
     assert last.constants == constants_for("best", 5000, MANY_WORDS) and last.anchors == anchors
 
 
 def test_a_copy_for_a_trial_goes_a_part_of_the_way_with_the_constants_of_the_whole_problem() -> None:
     whole = C1(preset="best", passes=2, learning_rate=0.7)
     short = whole.for_trial(5000, 40_000)
-    assert whole.way == 1 and whole.size is None
+    assert whole.extent == 1 and whole.size is None
     plan, shorter = whole.plan(5000, 40_000), short.plan(800, 20_000)
-    assert [(part.rounds, part.constants.updates) for part in plan] == [(2, 100), (2, 100)]
-    assert [(part.rounds, part.constants.updates) for part in shorter] == [(1, 25), (1, 25)]
+    assert rounds_and_updates(whole, 5000) == [(2, 100), (2, 100)]
+    assert rounds_and_updates(short, 800) == [(1, 25), (1, 25)]
     assert {part.words for part in plan} == {None}
     assert replace(shorter[1].constants, updates=100, iterations=2) == plan[1].constants
 
 
+@pytest.mark.parametrize(
+    ("seeds", "expected"),
+    [
+        (0, [(3, 13), (3, 13), (2, 100)]),
+        (1000, [(3, 13), (3, 13), (2, 42)]),
+        (5000, [(1, 28), (2, 28), (2, 42)]),
+    ],
+)
+def test_auto_is_best_in_three_passes_with_spellings_as_evidence(
+    seeds: int, expected: list[tuple[int, int]]
+) -> None:
+    auto = C1()
+    assert rounds_and_updates(auto, seeds) == expected
+    best = auto.resolved(seeds)
+    assert (best.preset, best.passes, best.spelling) == ("best", 3, True)
+    assert best.plan(seeds, MANY_WORDS) == auto.plan(seeds, MANY_WORDS)
+    assert C1(spelling=False).resolved(seeds).spelling is False
+    assert len(C1(passes=1).plan(seeds, MANY_WORDS)) == 1
+    assert auto.preset == "auto" and not C1(preset="best").resolved(seeds).spelling
+
+
+def test_a_trial_of_auto_has_two_passes_and_with_few_seeds_one() -> None:
+    for seeds, count in ((250, 1), (1000, 2), (5000, 2)):
+        assert len(C1().for_trial(seeds, MANY_WORDS).plan(seeds // 2, 20_000)) == count
+
+
 @pytest.mark.parametrize("seeds", [50, 5000])
 def test_preset_best_is_the_rule_with_two_options_more_in_longer_steps(seeds: int) -> None:
-    best, auto = (constants_for(preset, seeds, MANY_WORDS) for preset in ("best", "auto"))
+    best, paper = (constants_for(preset, seeds, MANY_WORDS) for preset in ("best", "paper"))
     steps = {name: getattr(best, name) for name in ("updates", "learning_rate", "decay")}
-    assert best == replace(auto, through_norms=True, full_csls=True, **steps)
-    assert not auto.through_norms
+    assert best == replace(paper, through_norms=True, full_csls=True, **steps)
+    assert not paper.through_norms
     assert constants_for("best", seeds, MANY_WORDS, through_norms=False) == replace(best, through_norms=False)
 
 
@@ -136,35 +168,35 @@ def test_best_takes_fewer_and_longer_steps_and_careful_stops_half_way(
 
 
 @pytest.mark.parametrize(("updates", "decay"), [(1, 1.0), (13, 1.0), (50, 0.96), (100, 0.98), (40, 1.05)])
-def test_a_share_of_the_way_counts_the_lengths_of_the_steps(updates: int, decay: float) -> None:
+def test_an_extent_is_a_share_of_the_summed_step_lengths(updates: int, decay: float) -> None:
     lengths = [decay**update for update in range(updates)]
     for share in (0.01, 0.45, 0.5, 1.0):
-        some = updates_of_a_share(share, updates, decay)
+        some = shortened(replace(SUPERVISED, updates=updates, decay=decay), share).updates
         assert sum(lengths[:some]) == pytest.approx(max(sum(lengths[:some]), share * sum(lengths)))
         assert sum(lengths[: some - 1]) < share * sum(lengths)
 
 
 def test_a_small_vocabulary_caps_pairs_and_negatives() -> None:
-    small = constants_for("auto", 5000, 900)
+    small = constants_for("paper", 5000, 900)
     assert (small.augment, small.negatives) == (600, 45)
-    tiny = constants_for("auto", 5, 3)
+    tiny = constants_for("paper", 5, 3)
     assert (tiny.augment, tiny.negatives) == (2, 1)
 
 
 def test_overrides_win_and_none_leaves_the_rule() -> None:
-    found = constants_for("auto", 5000, 900, negatives=100, decay=0.5, updates=None, warm_up=3)
+    found = constants_for("paper", 5000, 900, negatives=100, decay=0.5, updates=None, warm_up=3)
     assert (found.negatives, found.decay, found.updates, found.warm_up) == (
         100,
         0.5,
         201,
         3,
     )
-    assert C1(negatives=100, decay=0.5, warm_up=3).constants(5000, 900) == found
+    assert C1(preset="paper", negatives=100, decay=0.5, warm_up=3).constants(5000, 900) == found
 
 
 def test_switches_of_the_ablations() -> None:
-    assert C1(contrastive=False).constants(50, 900).updates == 0
-    alone = C1(self_learning=False).constants(50, 900)
+    assert C1(preset="paper", contrastive=False).constants(50, 900).updates == 0
+    alone = C1(preset="paper", self_learning=False).constants(50, 900)
     assert (alone.iterations, alone.warm_up) == (1, 0)
     assert alone.updates == 51
 
@@ -186,7 +218,7 @@ def test_switches_of_the_ablations() -> None:
 )
 def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:
     with pytest.raises(BilexError, match=f"setting '{name}' of c1 is {value}"):
-        constants_for("auto", 5000, MANY_WORDS, **{name: value})
+        constants_for("paper", 5000, MANY_WORDS, **{name: value})
 
 
 def test_an_unknown_preset_is_named() -> None:

@@ -6,13 +6,8 @@ import pytest
 from bilex.aligners import get_method
 from bilex.aligners.maps import Map
 from bilex.aligners.preparation import unit_center_unit
-from bilex.aligners.starts import (
-    identical_strings,
-    numerals,
-    romanised,
-    sound_key,
-    unsupervised_similarity_distributions,
-)
+from bilex.aligners.spelling import identical_strings, numerals, romanised, sound_key, spelled_alike
+from bilex.aligners.starts import unsupervised_similarity_distributions
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from planted import planted
@@ -26,6 +21,18 @@ def _words(*words: str) -> WordVectors:
 def test_identical_strings_pairs_equal_words_only() -> None:
     source, target = _words("taxi", "dog", "7", "radio"), _words("radio", "koira", "taxi", "7")
     assert identical_strings(source, target).tolist() == [[0, 2], [2, 3], [3, 0]]
+
+
+def test_spelled_alike_leaves_out_quoted_words() -> None:
+    """Words that are much rarer in one language, or in a script of another, are no translations."""
+    filler = [f"word{i}" for i in range(300)]
+    source = _words("radio", "story", *filler, "1999", "и")
+    target = _words("taxi", "radio", *(f"sana{i}" for i in range(300)), "story", "1999", "и")
+    assert spelled_alike(source, target).tolist() == [[0, 1], [302, 303]]
+    russian = _words("radio", *(f"слово{i}" for i in range(9)), "1999")
+    assert [source.index_to_key[row] for row, _ in spelled_alike(source.head(400), russian)] == []
+    assert spelled_alike(_words("radio", "7"), russian).shape == (0, 2)
+    assert spelled_alike(_words("radio", "1999"), russian).tolist() == [[1, 10]]
 
 
 def test_numerals_pairs_numbers_only() -> None:

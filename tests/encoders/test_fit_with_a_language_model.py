@@ -17,10 +17,7 @@ from bilex.encoders.model import WordEncoder
 from bilex.encoders.settings import C2
 from bilex.encoders.stage import Combination, mixed_views
 from bilex.fit import fit, trial
-from bilex.fit.calibration import Records, ask
-from bilex.fit.held_out import hold_out, word_scores
-from bilex.lexicon import Lexicon
-from bilex.model.space import Space
+from bilex.fit.trial import hold_out, word_scores
 from bilex.vectors.stored import unit_rows
 
 ALIGNER = Procrustes(device="cpu")
@@ -58,29 +55,6 @@ def test_lambda_is_chosen_without_the_held_out_pairs(encoder: C2, monkeypatch: p
     assert fitted.calibration.parts["forward", "csls"].words == 40
 
 
-def test_confidences_come_from_words_that_did_not_choose_lambda(
-    encoder: C2, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The halves are made to choose other λ than all words do; each half is asked with the other's λ."""
-    chosen = iter([0.3, 0.1, 0.9])  # all words, the first half, the second half
-    asked: list[tuple[Space, Lexicon]] = []
-
-    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
-        asked.append((space, held_out))
-        return ask(space, held_out, seeds)
-
-    monkeypatch.setattr(trial, "choose_mixing", lambda curve, prior: next(chosen))
-    monkeypatch.setattr(trial, "ask", watched)
-    source, target, lexicon = languages()
-    fitted = fit(ALIGNER, source, target, lexicon.head(200), encoder=encoder)
-    assert fitted.stage is not None and fitted.stage.combination.mixing == 0.3
-    (of_second, first), (of_first, second) = asked
-    assert not {word for pair in first.pairs for word in pair} & {w for pair in second.pairs for w in pair}
-    rows = [np.asarray(space.source.vectors) for space in (of_first, of_second)]
-    alike = [float(np.linalg.norm(vectors @ vectors.T)) for vectors in rows]
-    assert alike[0] < alike[1], "words are more alike to the tiny encoder, and the second half chose 0.9"
-
-
 def test_too_few_seeds_take_the_usual_lambda_and_say_so(encoder: C2) -> None:
     source, target, lexicon = languages()
     fitted = fit(ALIGNER, source, target, lexicon.head(60), encoder=encoder)
@@ -105,7 +79,7 @@ def test_the_better_view_gets_the_greater_weight(
     curve = {}
     for mixing in trial.MIXING_GRID:
         scores = word_scores(*(mixed_views(*view, mixing) for view in views), held_out, "cpu")
-        curve[mixing] = np.concatenate(scores.of(None))
+        curve[mixing] = np.concatenate(scores)
     assert low <= trial.choose_mixing(curve, prior=0.2) <= high
 
 

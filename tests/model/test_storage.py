@@ -122,7 +122,7 @@ def test_models_of_other_versions_open(copied: Path) -> None:
     opened = Translator.load(copied, verify=False)
     made = opened.provenance
     assert (made.method, made.report.seed_pairs, made.source_language) == ("theirs", 7, None)
-    assert not made.expectation.measured and not made.trial.ran and not made.asked
+    assert not made.expectation.measured and not made.trial.ran
     assert opened.languages[0] == "source"
     opened.save(copied)
     stored = json.loads((copied / "config.json").read_text())

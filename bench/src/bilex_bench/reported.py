@@ -44,6 +44,7 @@ class About:
     reported_as: tuple[tuple[str, tuple[str, ...], Mapping[str, Any]], ...] = ()
     # values of settings that leave the method what is reported there
     same_method: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # that a setup has unless it says otherwise
 
 
 _VECMAP, _BOTH = "#009e73", ("5k", "1k")
@@ -66,7 +67,8 @@ _ABOUT = {
             ("C1 w/o CL", _BOTH, {"contrastive": False}),
             ("C1 w/o SL", _BOTH, {"self_learning": False}),
         ),
-        {"preset": ("auto", "paper"), "contrastive": (True,), "self_learning": (True,)},
+        {"preset": ("paper",), "contrastive": (True,), "self_learning": (True,)},
+        {"preset": "paper"},
     ),
 }
 

@@ -73,7 +73,6 @@ def fitted(problem: Problem, aligner: Aligner, *, folder: Path, progress: Progre
         problem.source,
         problem.target,
         problem.seeds,
-        choose_preset=False,
         calibrate=False,
         progress=progress,
         checkpoint=unfinished,

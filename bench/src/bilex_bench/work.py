@@ -36,6 +36,7 @@ from bilex.model.space import Space
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import Matrix, unit_rows
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
+from bilex_bench.reported import about
 from bilex_bench.results import Result, Setup, WordSample, now
 from bilex_bench.stages import FinishedStage, Problem, finished_stage, fitted
 
@@ -97,7 +98,8 @@ class Workplace:
 
     def aligner(self, setup: Setup) -> Aligner:
         """The aligner of a setup, not fitted."""
-        return get_method(setup.method)(device=self.device, seed=setup.seed).set_params(**setup.settings)
+        aligner = get_method(setup.method)(device=self.device, seed=setup.seed)
+        return aligner.set_params(**{**about(setup.method).settings, **setup.settings})
 
     def vocabularies(self, setup: Setup, progress: Progress = SILENT) -> tuple[WordVectors, WordVectors]:
         """Source and target vectors of a setup."""

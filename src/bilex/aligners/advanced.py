@@ -18,6 +18,7 @@ from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
+from bilex.core.languages import LanguagePair
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
@@ -31,7 +32,6 @@ _NO_WEIGHT = 1e-10
 _ROTATION_STEPS, _SETTLED = 100, 1e-6
 
 Matrix = npt.NDArray[np.float64]
-Two = tuple[str, str]
 
 
 class AdvancedMaps(NamedTuple):
@@ -88,7 +88,7 @@ class Vectors(Protocol):
     def __getitem__(self, rows: Pairs, /) -> Rows: ...
 
 
-def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[Two, Pairs]) -> dict[str, Matrix]:
+def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[LanguagePair, Pairs]) -> dict[str, Matrix]:
     """The advanced mapping of any number of languages: one matrix each, from the pairs of all together.
 
     Each language is whitened over its rows in all pairs, all are rotated onto each other at once (generalised
@@ -97,7 +97,7 @@ def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[Two, Pairs]) -> dict[
     """
     pairs = {two: found for two, found in pairs.items() if len(found)}
     check_connected(list(rows), pairs)
-    sides: dict[Two, tuple[Matrix, Matrix]] = {}
+    sides: dict[LanguagePair, tuple[Matrix, Matrix]] = {}
     used: dict[str, list[Matrix]] = {language: [] for language in rows}
     for (a, b), found in pairs.items():
         x, y = (torch.as_tensor(rows[code][found[:, n]]).double().cpu() for n, code in enumerate((a, b)))
@@ -129,7 +129,7 @@ def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[Two, Pairs]) -> dict[
     return maps
 
 
-def check_connected(languages: Sequence[str], links: Iterable[Two]) -> None:
+def check_connected(languages: Sequence[str], links: Iterable[LanguagePair]) -> None:
     """Make sure that every language can be reached from the first."""
     reached = set(connected_order(languages, links))
     apart = [language for language in languages if language not in reached]
@@ -140,7 +140,7 @@ def check_connected(languages: Sequence[str], links: Iterable[Two]) -> None:
         )
 
 
-def connected_order(languages: Sequence[str], links: Iterable[Two]) -> list[str]:
+def connected_order(languages: Sequence[str], links: Iterable[LanguagePair]) -> list[str]:
     """The languages that can be reached from the first, nearest first."""
     neighbours: dict[str, list[str]] = {language: [] for language in languages}
     for a, b in links:
@@ -152,7 +152,7 @@ def connected_order(languages: Sequence[str], links: Iterable[Two]) -> list[str]
     return order
 
 
-def rotate_together(names: Sequence[str], agreement: Mapping[Two, Matrix]) -> dict[str, Matrix]:
+def rotate_together(names: Sequence[str], agreement: Mapping[LanguagePair, Matrix]) -> dict[str, Matrix]:
     """Generalised Procrustes: rotations R for which the sum over pairs of tr(Rₐᵀ Mₐᵦ Rᵦ) is largest.
 
     Each rotation in turn is set to the best one for the others as they are, which never lowers the sum, until

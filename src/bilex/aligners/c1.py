@@ -8,15 +8,15 @@
             W_x, W_y ← W_x, W_y − rate · clipped gradient of the loss
         D ← D_0 ∪ D_add, pairs that W_x and W_y find    `induction`
 
-`C1.algorithm_1` is that loop, for two languages or more. `_fit` passes through it once, or several times with
-the surest pairs found so far as further seeds. `c1_settings` has all settings and constants.
+`C1.algorithm_1` is that loop, for two languages or more. `C1.learn` passes through it once, or several times
+with the most confident pairs found so far as further seeds. `c1_settings` has all settings and constants.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,34 +24,58 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from bilex.aligners.advanced import Two, advanced_maps, damping_sentence, joint_maps
+from bilex.aligners.advanced import advanced_maps, damping_sentence, joint_maps
 from bilex.aligners.base import Pairs
 from bilex.aligners.c1_settings import C1Constants, C1Settings, Pass, Round
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners, known_negatives
-from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_pairs, without_words_of
+from bilex.aligners.induction import (
+    augmentation,
+    confident_pairs,
+    induce_pairs,
+    without_pairs,
+    without_words_of,
+)
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import UnitRows
+from bilex.aligners.spelling import spelled_alike
 from bilex.core.device import resolve_device
+from bilex.core.languages import LanguagePair
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
-# The objectives of so many pairs of languages are in memory at once. Where there are more, a round goes over
-# groups of them several times, with a part of its updates each time.
+# The objectives of this number of language pairs are in memory at once. With more, a round visits groups of
+# them several times, with a part of its updates each time.
 _PAIRS_AT_ONCE, _TURNS = 10, 4
 
 Maps = dict[str, torch.Tensor]
-SOURCE_TARGET: Two = ("source", "target")
+Dictionaries = Mapping[LanguagePair, Pairs]
+SOURCE_TARGET: LanguagePair = ("source", "target")
 
 
-class Known(NamedTuple):
+class Evidence(NamedTuple):
     """What is known about two languages.
 
     Attributes:
         seeds: D_0.
         rejected: Pairs that are no translations.
-        constants: Those of these two languages, but for the number and the length of updates.
+        spelled: Pairs of identical spelling, which later passes may confirm.
+        size: The number of seeds that the constants depend on.
     """
+
+    seeds: Pairs
+    rejected: Pairs
+    spelled: Pairs
+    size: int
+
+    @property
+    def joined(self) -> Pairs:
+        """The seeds, and pairs of identical spelling whose words no seed has."""
+        return np.concatenate([self.seeds, without_words_of(self.spelled, self.seeds)])
+
+
+class Known(NamedTuple):
+    """What one pass uses of two languages: D_0, pairs that are no translations, and the constants."""
 
     seeds: Pairs
     rejected: Pairs
@@ -59,19 +83,21 @@ class Known(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What a round of Algorithm 1 came to.
+    """The result of a round of Algorithm 1.
 
     Attributes:
         maps: The map of each language.
-        dictionary: The pairs that they were learned from, by two languages.
-        round: Its sizes and losses.
+        dictionary: The pairs that they were learned from, by language pair.
+        round: Its sizes and losses; None for the state that a checkpoint kept.
         broke: Why the fit cannot go on after it; None if it can.
+        anchors: Pairs that served as seeds of its pass; 0 in the first pass.
     """
 
     maps: Maps
-    dictionary: Mapping[Two, Pairs]
-    round: Round
+    dictionary: Dictionaries
+    round: Round | None
     broke: str | None = None
+    anchors: int = 0
 
 
 @dataclass(kw_only=True, repr=False)
@@ -92,8 +118,8 @@ class C1(C1Settings):
     def algorithm_1(
         self,
         rows: Mapping[str, UnitRows],
-        known: Mapping[Two, Known],
-        dictionary: Mapping[Two, Pairs],
+        known: Mapping[LanguagePair, Known],
+        dictionary: Dictionaries,
         constants: C1Constants,
         maps: Maps | None,
         words: int | None,
@@ -111,15 +137,15 @@ class C1(C1Settings):
             dictionary: The dictionary of the first round, where there are no maps yet.
             constants: They give the number and the length of updates.
             maps: The maps after the last finished round; None before the first.
-            words: Search new pairs and negatives among so many of the most frequent words; None for all.
+            words: Search new pairs and negatives among this number of frequent words; None for all.
             titles: The name of each round that is left to do.
-            progress: Receives how far each round is.
+            progress: Receives progress reports.
 
         Yields:
             The result of each round.
         """
         for title in titles:
-            if maps is not None:  # D_add is found anew in every round and never kept
+            if maps is not None:  # D_add is found anew in every round and never accumulated
                 found = {two: self._new_pairs(rows, maps, words, two, known[two], progress) for two in known}
                 dictionary = {two: np.concatenate([known[two].seeds, found[two]]) for two in known}
             maps = self._mapping(rows, dictionary, progress)
@@ -134,7 +160,7 @@ class C1(C1Settings):
                     rows, known, contrasted, constants.updates, words
                 ):
                     before = contrast.searched
-                    # A map that several pairs of languages move goes a share of each step.
+                    # A map that several language pairs move goes a share of each step.
                     rate = constants.learning_rate * constants.decay**update / (len(rows) - 1)
                     updated, loss = self.update(contrast, (maps[a], maps[b]), rate)
                     if not math.isfinite(loss):
@@ -156,14 +182,69 @@ class C1(C1Settings):
             if broke:
                 return
 
+    def learn(
+        self,
+        rows: Mapping[str, UnitRows],
+        evidence: Mapping[LanguagePair, Evidence],
+        first_dictionary: Callable[[Pass], Dictionaries],
+        state: Checkpoint,
+        progress: Progress,
+    ) -> Iterator[Learned]:
+        """Pass through Algorithm 1 as often as the settings want, from the last finished round of `state` on.
+
+        The number of passes and of updates follows the language pair with the most seeds.
+        """
+        smallest = min(map(len, rows.values()))
+        lead = max(evidence, key=lambda two: evidence[two].size)
+        same_length = replace(self, passes=len(self.plan(evidence[lead].size, smallest)))
+        plans = {two: same_length.plan(own.size, smallest) for two, own in evidence.items()}
+        total, done, before = sum(part.constants.iterations for part in plans[lead]), 0, 0
+        seeds = {two: own.seeds for two, own in evidence.items()}
+        maps: Maps | None = None
+        if (kept := state.load()) is None:
+            dictionary = first_dictionary(plans[lead][0])
+        else:
+            done, dictionary = int(kept.state["done"]), {}
+            maps = {language: kept.tensors[language].to(part.device) for language, part in rows.items()}
+            seeds = {two: kept.tensors["-".join(("seeds", *two))].numpy() for two in evidence}
+            progress.say(f"{state.folder}: going on after iteration {done}.")
+            yield Learned(maps, {}, None)
+        for number, part in enumerate(plans[lead]):
+            left = range(max(done, before), before + part.constants.iterations)
+            before += part.constants.iterations
+            if len(left) == part.constants.iterations and maps is not None and number:  # the pass begins
+                seeds = {
+                    two: self._anchored(rows, maps, two, own, plans[two][number], progress)
+                    for two, own in evidence.items()
+                }
+                dictionary, maps = seeds, maps if not any(map(len, seeds.values())) else None
+            known = {
+                two: Known(seeds[two], own.rejected, plans[two][number].constants)
+                for two, own in evidence.items()
+            }
+            if part.constants.warm_up and left and not left[0]:
+                maps = self._warm_up(rows, known, dictionary, part, progress)
+            titles = [f"iteration {place + 1} of {total}" for place in left]
+            rounds = self.algorithm_1(
+                rows, known, dictionary, part.constants, maps, part.words, titles, progress
+            )
+            for found in rounds:
+                yield found._replace(anchors=sum(map(len, seeds.values())) if number else 0)
+                maps, done = found.maps, done + 1
+                if found.broke:
+                    progress.say(f"{found.broke}; the maps before it are kept; try a lower learning_rate.")
+                    return
+                d_0 = {"-".join(("seeds", *two)): torch.from_numpy(pairs) for two, pairs in seeds.items()}
+                state.save({**maps, **d_0}, done=done)
+
     def _turns(
         self,
         rows: Mapping[str, UnitRows],
-        known: Mapping[Two, Known],
-        contrasted: Mapping[Two, Pairs],
+        known: Mapping[LanguagePair, Known],
+        contrasted: Dictionaries,
         updates: int,
         words: int | None,
-    ) -> Iterator[tuple[int, Two, Contrast]]:
+    ) -> Iterator[tuple[int, LanguagePair, Contrast]]:
         """The updates of a round: their numbers, and every two languages with their objective in turn."""
         chosen = list(contrasted)
         groups = [chosen[start : start + _PAIRS_AT_ONCE] for start in range(0, len(chosen), _PAIRS_AT_ONCE)]
@@ -187,121 +268,106 @@ class C1(C1Settings):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        """Pass through Algorithm 1, once or several times, and keep what each round comes to."""
         started = time.perf_counter()
         device = resolve_device(self.device)
         rows = dict(zip(SOURCE_TARGET, (UnitRows(source, device), UnitRows(target, device)), strict=True))
         decided_by = np.concatenate([pairs, self.rejected_])
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, decided_by, progress)
-        plan, maps, seeds, dictionary, done = self._begin(source, target, pairs, state, progress)
-        self.report_ = replace(self.report_, constants=plan[-1].constants)
-        schedule = [(place, number) for place, part in enumerate(plan) for number in range(part.rounds)]
-        for place, part in enumerate(plan):
-            left = [number for number, (pass_, _) in enumerate(schedule) if pass_ == place and number >= done]
-            if len(left) == part.rounds:  # the pass begins
-                if maps is not None:
-                    seeds = dictionary = self._anchored(rows, maps, pairs, part, progress)
-                    maps = None if len(seeds) else maps
-                elif part.constants.warm_up:
-                    maps = self._warm_up(rows, dictionary, seeds, part, progress)
-            self.report_ = replace(self.report_, passes=len(plan), anchors=len(seeds) if place else 0)
-            titles = [f"iteration {number + 1} of {len(schedule)}" for number in left]
-            known = {SOURCE_TARGET: Known(seeds, self.rejected_, part.constants)}
-            first = {SOURCE_TARGET: dictionary}
-            learning = self.algorithm_1(
-                rows, known, first, part.constants, maps, part.words, titles, progress
+        plan = self.plan(len(pairs), min(len(source), len(target)))
+        spelled = without_pairs(self.spelled(source, target, len(pairs)), self.rejected_)
+        own = Evidence(pairs, self.rejected_, spelled, len(pairs))
+        self.report_ = replace(self.report_, constants=plan[-1].constants, passes=len(plan))
+
+        def first_dictionary(first: Pass) -> Dictionaries:
+            return {SOURCE_TARGET: self._first_dictionary(source, target, own, first, progress)}
+
+        for maps, _, found, broke, anchors in self.learn(
+            rows, {SOURCE_TARGET: own}, first_dictionary, state, progress
+        ):
+            self.source_map_, self.target_map_ = (
+                Map([Unit(), Linear(maps[side].cpu().numpy()), Unit()]) for side in SOURCE_TARGET
             )
-            for maps, _, found, broke in learning:
-                self._set_maps(maps)  # what an interruption in the next round leaves
-                done += 1
-                self.report_ = replace(self.report_, history=(*self.report_.history, found), stopped=broke)
-                if broke:
-                    progress.say(f"{broke}; the maps before it are kept; try a lower learning_rate.")
-                    return
-                state.save({**maps, "seeds": torch.from_numpy(seeds)}, done=done, passes=len(plan))
-        if maps is not None:
-            self._set_maps(maps)
+            history = self.report_.history if found is None else (*self.report_.history, found)
+            self.report_ = replace(self.report_, history=history, stopped=broke, anchors=anchors)
         self.report_ = replace(self.report_, seconds=round(time.perf_counter() - started, 3))
 
-    def _begin(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        state: Checkpoint,
-        progress: Progress,
-    ) -> tuple[tuple[Pass, ...], Maps | None, Pairs, Pairs, int]:
-        """The passes, and where they begin or go on: maps, D_0 of the pass, dictionary, finished rounds."""
-        size = len(pairs), min(len(source), len(target))
-        plan = self.plan(*size)
-        if (kept := state.load()) is None:
-            dictionary = self._first_dictionary(source, target, pairs, plan[0], progress)
-            one_pass = self.passes is None and self.report_.start is None
-            return replace(self, passes=1).plan(*size) if one_pass else plan, None, pairs, dictionary, 0
-        device, done = resolve_device(self.device), int(kept.state["done"])
-        progress.say(f"{state.folder}: going on after iteration {done}.")
-        maps = {side: kept.tensors[side].to(device) for side in SOURCE_TARGET}
-        plan = replace(self, passes=1).plan(*size) if kept.state["passes"] == 1 else plan
-        return plan, maps, (seeds := kept.tensors["seeds"].numpy()), seeds, done
+    def spelled(self, source: WordVectors, target: WordVectors, seeds: int) -> Pairs:
+        """Words of identical spelling, where the settings want them as evidence."""
+        if not self.resolved(seeds).spelling or not self.self_learning:
+            return np.zeros((0, 2), np.int64)
+        return spelled_alike(source, target)
 
     def _first_dictionary(
-        self, source: WordVectors, target: WordVectors, pairs: Pairs, first: Pass, progress: Progress
+        self, source: WordVectors, target: WordVectors, own: Evidence, first: Pass, progress: Progress
     ) -> Pairs:
-        """The seeds, alone or joined by what the vocabularies suggest (`starts`)."""
-        joined = self._has_few(len(pairs)) if self.start == "auto" else self.start != "seeds"
-        if not len(pairs) or (joined and self.self_learning):
-            from bilex.aligners.starts import first_dictionary
+        """The seeds, joined by words of identical spelling or by what the vocabularies suggest (`starts`)."""
+        joined = self.has_few(own.size) if self.start == "auto" else self.start != "seeds"
+        if own.size and not (joined and self.self_learning):
+            return own.joined
+        from bilex.aligners.starts import first_dictionary
 
-            pairs, start, tried = first_dictionary(
-                source,
-                target,
-                pairs,
-                start=self.start,
-                frequent=first.constants.frequent,
-                keep=first.constants.augment,
-                words=first.words,
-                k=self.neighbours,
-                device=self.device,
-                seed=self.seed,
-                progress=progress,
-            )
-            self.report_ = replace(self.report_, start=start, starts=dict(tried))
+        pairs, start, tried = first_dictionary(
+            source,
+            target,
+            own.seeds,
+            start=self.start,
+            frequent=first.constants.frequent,
+            keep=first.constants.augment,
+            words=first.words,
+            k=self.neighbours,
+            device=self.device,
+            seed=self.seed,
+            progress=progress,
+        )
+        self.report_ = replace(self.report_, start=start, starts=dict(tried))
         return without_pairs(pairs, self.rejected_)
 
     def _anchored(
-        self, rows: Mapping[str, UnitRows], maps: Maps, pairs: Pairs, part: Pass, progress: Progress
+        self,
+        rows: Mapping[str, UnitRows],
+        maps: Maps,
+        two: LanguagePair,
+        own: Evidence,
+        part: Pass,
+        progress: Progress,
     ) -> Pairs:
-        """D_0 of a further pass: the seeds, and the surest of the pairs that the last one has found."""
+        """D_0 of a further pass: the seeds, confirmed spellings, and the most confident pairs found."""
         with progress.task("choosing pairs for another pass"):
-            x, y = (rows[side].mapped(maps[side]) for side in SOURCE_TARGET)
-            found = surest_pairs(x, y, words=part.words, k=self.neighbours, device=x.device)
-        found = without_pairs(without_words_of(found, pairs), self.rejected_)
-        return np.concatenate([pairs, found[: part.anchors]])
+            x, y = (rows[language].mapped(maps[language]) for language in two)
+            alike, found = confident_pairs(
+                x, y, own.spelled, words=part.words, k=self.neighbours, device=x.device
+            )
+        known = own._replace(spelled=alike).joined
+        found = without_pairs(without_words_of(found, known), own.rejected)
+        return np.concatenate([known, found[: part.anchors]])
 
     def _warm_up(
         self,
         rows: Mapping[str, UnitRows],
-        dictionary: Pairs,
-        pairs: Pairs,
+        known: Mapping[LanguagePair, Known],
+        dictionary: Dictionaries,
         part: Pass,
         progress: Progress,
     ) -> Maps:
         """Rounds of mapping and new pairs alone, for seeds too few to contrast on."""
-        known = Known(pairs, self.rejected_, part.constants)
         with progress.task("warming up", part.constants.warm_up) as task:
             for _ in range(part.constants.warm_up):
-                maps = self._mapping(rows, {SOURCE_TARGET: dictionary}, progress)
-                fresh = self._new_pairs(rows, maps, part.words, SOURCE_TARGET, known, progress)
-                dictionary = np.concatenate([pairs, fresh])
-                task.advance(pairs=len(dictionary))
-        return self._mapping(rows, {SOURCE_TARGET: dictionary}, progress)
+                maps = self._mapping(rows, dictionary, progress)
+                dictionary = {
+                    two: np.concatenate(
+                        [own.seeds, self._new_pairs(rows, maps, part.words, two, own, progress)]
+                    )
+                    for two, own in known.items()
+                }
+                task.advance(pairs=sum(map(len, dictionary.values())))
+        return self._mapping(rows, dictionary, progress)
 
     def _new_pairs(
         self,
         rows: Mapping[str, UnitRows],
         maps: Maps,
         words: int | None,
-        two: Two,
+        two: LanguagePair,
         known: Known,
         progress: Progress,
     ) -> Pairs:
@@ -320,9 +386,7 @@ class C1(C1Settings):
             )
         return without_pairs(augmentation(induced, known.seeds), known.rejected)
 
-    def _mapping(
-        self, rows: Mapping[str, UnitRows], dictionary: Mapping[Two, Pairs], progress: Progress
-    ) -> Maps:
+    def _mapping(self, rows: Mapping[str, UnitRows], dictionary: Dictionaries, progress: Progress) -> Maps:
         """The advanced mapping of two languages, or of several at once."""
         if len(rows) > len(SOURCE_TARGET):
             found = joint_maps(rows, dictionary)
@@ -370,7 +434,3 @@ class C1(C1Settings):
         squares = [part.square().sum().double() for part in updated]  # if these overflow, so will lengths
         loss, *others = torch.stack([step.loss, norm.double(), *squares]).tolist()
         return updated, loss if all(map(math.isfinite, others)) else math.nan
-
-    def _set_maps(self, maps: Maps) -> None:
-        self.source_map_ = Map([Unit(), Linear(maps["source"].cpu().numpy()), Unit()])
-        self.target_map_ = Map([Unit(), Linear(maps["target"].cpu().numpy()), Unit()])

@@ -1,4 +1,4 @@
-"""Finding new word pairs in a common space: the dictionary augmentation of C1 and C2, and sure pairs."""
+"""Finding word pairs in a common space: the dictionary augmentation of C1 and C2, and confident pairs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import numpy as np
 import torch
 
 from bilex.aligners.base import Pairs
-from bilex.search import neighbourhoods, top_k
+from bilex.search import mean_of_best, neighbourhoods, top_k
 from bilex.search.search import AnyRows, Floats
 
-# Words of each language that are looked at, at most.
+# Confident pairs are found among this number of words per language.
 _FREQUENT = 20_000
-# What the logarithm of a word's rank counts against it. Several forms of one word are about equally near, and
-# dictionaries list the one that is mostly the most frequent.
-_RANK_WEIGHT = 0.05
-_FIRST_RANKS = 100
+# Words of identical spelling are confirmed if they are among each other's best answers.
+_CONFIRMING = 5
+# Penalty on the logarithm of a word's rank: several forms of one word are about equally near, and
+# dictionaries mostly list the most frequent one.
+_RANK_WEIGHT, _FIRST_RANKS = 0.05, 100
 
 
 class Induced(NamedTuple):
@@ -84,29 +85,40 @@ def without_pairs(pairs: Pairs, rejected: Pairs) -> Pairs:
     return pairs[[tuple(pair) not in wrong for pair in pairs.tolist()]]
 
 
-def surest_pairs(
+def confident_pairs(
     source: AnyRows,
     target: AnyRows,
+    spelled: Pairs,
     *,
     words: int | None = None,
     k: int = 10,
     device: str | torch.device = "auto",
-) -> Pairs:
-    """Frequent words (at most 20,000 per language) that are each other's best partner, the surest first."""
-    means = neighbourhoods(source, target, k, device=device)
+) -> tuple[Pairs, Pairs]:
+    """Pairs that can serve as seeds, among at most 20,000 frequent words per language.
+
+    Returns those of `spelled` whose words are among each other's five best answers by CSLS, and the words
+    that are each other's best answer, most confident first.
+    """
     frequent = _FREQUENT if words is None else min(words, _FREQUENT)
     x, y = source[:frequent], target[:frequent]
-    against_x, against_y = (_against(mean[:frequent]) for mean in means)
-    scores, partners = top_k(x, y, 1, key_penalty=against_y, device=device)
-    _, back = top_k(y, x, 1, key_penalty=against_x, device=device)
+    r_x, r_y = mean_of_best(x, target, k, device=device), mean_of_best(y, source, k, device=device)
+    spelled = spelled[(spelled < frequent).all(axis=1)]
+    if len(spelled):
+        _, forward = top_k(x[spelled[:, 0]], y, _CONFIRMING, key_penalty=r_y, device=device)
+        _, backward = top_k(y[spelled[:, 1]], x, _CONFIRMING, key_penalty=r_x, device=device)
+        near = (forward == spelled[:, 1:]).any(axis=1) & (backward == spelled[:, :1]).any(axis=1)
+        spelled = spelled[near]
+    penalty_x, penalty_y = _with_rank(r_x), _with_rank(r_y)
+    scores, partners = top_k(x, y, 1, key_penalty=penalty_y, device=device)
+    _, back = top_k(y, x, 1, key_penalty=penalty_x, device=device)
     rows = np.arange(len(partners))
     mutual = back[partners[:, 0], 0] == rows
-    order = np.argsort(-(scores[:, 0] - against_x)[mutual], kind="stable")
+    order = np.argsort(-(scores[:, 0] - penalty_x)[mutual], kind="stable")
     found: Pairs = np.stack([rows, partners[:, 0]], axis=1)[mutual][order]
-    return found
+    return spelled, found
 
 
-def _against(mean: Floats) -> Floats:
-    """What is taken off the similarity of each word: its neighbourhood, and how rare it is."""
+def _with_rank(mean: Floats) -> Floats:
+    """The penalty of each word: its mean similarity to its neighbours, and how rare it is."""
     rare = _RANK_WEIGHT * np.log(_FIRST_RANKS + np.arange(len(mean)))
     return np.asarray(mean + rare, np.float32)

@@ -22,12 +22,8 @@ from bilex.aligners.base import Aligner, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
-from bilex.aligners.starts import (
-    COLLAPSED,
-    FromPairs,
-    identical_strings,
-    unsupervised_similarity_distributions,
-)
+from bilex.aligners.spelling import identical_strings
+from bilex.aligners.starts import COLLAPSED, FromPairs, unsupervised_similarity_distributions
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress

@@ -146,13 +146,13 @@ def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[
     from bilex.model.provenance import known, sentences
 
     made, seeds = found.provenance, next(iter(found.seeds.values()))
-    preset, lm = made.trial.form, made.language_model
+    preset, lm = made.settings.get("preset"), made.language_model
     compared = "every file is as its checksum says" if verified else "--verify compares files and checksums"
     case = "lower-cased" if found.config["lowercase"] else "case kept"
     return {
         "languages": " – ".join(made.language_names()),
         "method": made.method
-        + (f", preset {preset}, which held-out seeds chose" if preset else "")
+        + (f", preset {preset}" if preset else "")
         + (f", and the language model {lm.lm}" if lm else ""),
         "words": " × ".join(f"{words:,}" for words in found.words.values()) + f", {case}",
         "seeds": f"{seeds.name}: {len(seeds):,} pairs, {made.seed_pairs_covered} with both words in the "

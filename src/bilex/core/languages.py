@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+LanguagePair = tuple[str, str]  # two codes
+
 _PUBLISHED = re.compile(r"(?:wiki|cc|wiki\.multi|crawl)\.([a-z]{2,3})(?:\.\d+)?(?:\.|$)")
 _SUFFIXES = re.compile(r"(\.(vec|txt|bin|npy|gz|bz2|xz))+$")
 _TOKENS = re.compile(r"[^\W\d_]+")

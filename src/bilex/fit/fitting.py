@@ -72,7 +72,6 @@ def fit(
     encoder: C2 | None = None,
     rejected: Iterable[tuple[str, str]] = (),
     aligned: FitResult | None = None,
-    choose_preset: bool = True,
     calibrate: bool = True,
     held_out: float = 0.1,
     progress: Progress = SILENT,
@@ -90,7 +89,6 @@ def fit(
         rejected: More pairs that are no translations.
         aligned: An earlier fit of this aligner to the same data: its maps are taken as they are, and the work
             begins with stage C2, so that several language models share one fit.
-        choose_preset: Whether the trial may choose the preset where it is "auto".
         calibrate: Whether confidences are learned in the trial.
         held_out: The share of the seeds' source words that the trial holds out; it takes more where that
             would be fewer than 200 words, but never more than a fifth.
@@ -113,16 +111,12 @@ def fit(
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     stage = _opened(encoder, aligner, progress)
     asked = aligner if aligned is None else aligned.aligner
-    options = {
-        "choose_preset": choose_preset and aligned is None,
-        "calibrate": calibrate,
-        "held_out": held_out,
-    }
+    options = {"calibrate": calibrate, "held_out": held_out}
     if lexicon is not None and len(lexicon):
         begin_step(progress, "choosing settings and learning confidences on held-out seeds")
     decisions = _decisions(asked, source, target, lexicon, stage, options, progress, checkpoint)
     if aligned is None:
-        fitted = type(aligner)(**{**aligner.settings(), **decisions.settings})
+        fitted = aligner.clone()
         state = checkpoint / _ALIGNER if checkpoint else None
         started = time.monotonic()
         begin_step(progress, f"aligning with {fitted.name}")

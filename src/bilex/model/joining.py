@@ -17,13 +17,12 @@ import numpy as np
 from bilex.aligners.advanced import Matrix, connected_order, rotate_together
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.errors import BilexError
-from bilex.core.languages import is_code
+from bilex.core.languages import LanguagePair, is_code
 from bilex.lexicon import Lexicon
 from bilex.model import Calibration, Translator
 from bilex.model.many import ManyLanguages, add_pairs
 from bilex.model.provenance import JoinReport, ManyProvenance
 from bilex.model.space import SIDES, Floats, Side
-from bilex.model.storage import LanguagePair
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import row_norms

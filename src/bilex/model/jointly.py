@@ -1,8 +1,8 @@
 """Vectors of several languages and dictionaries of some pairs become one model: C1 with one map per language.
 
-Algorithm 1 (`C1.algorithm_1`) and the trial (`bilex.fit.trial.Trial`) are those of two languages. Many
-languages add the choice of words that take part, pairs that share a translation in a third language, and
-held-out words that no dictionary of any two languages shows to the fit.
+The fit itself (`C1.learn`) is that of two languages. Many languages add the choice of words that take part,
+pairs that share a translation in a third language, and held-out words that no dictionary of any two languages
+shows to the fit.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import itertools
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bilex.aligners.advanced import check_connected
-from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.c1 import C1, Known, Maps
+from bilex.aligners.base import Pairs
+from bilex.aligners.c1 import C1, Evidence
 from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.checkpoint import Checkpoint, fingerprint
 from bilex.aligners.induction import without_pairs, without_words_of
@@ -29,25 +28,28 @@ from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import UnitRows, frequent_words, small_vocabularies
 from bilex.core.device import enough_memory, resolve_device
 from bilex.core.errors import BilexError
+from bilex.core.languages import LanguagePair
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress
-from bilex.fit.calibration import FEWEST_WORDS, Calibration, Records, ask, learn_confidences
-from bilex.fit.held_out import HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, WordScores, halves, word_scores
-from bilex.fit.trial import Decisions, Trial
+from bilex.core.typed_json import from_json
+from bilex.fit.calibration import FEWEST_WORDS, Calibration, ask, learn_confidences
+from bilex.fit.report import TrialReport
+from bilex.fit.trial import FAILURES, HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, not_calibrated, word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JointReport, ManyProvenance
 from bilex.model.space import Space, map_words
-from bilex.model.storage import LanguagePair
 from bilex.vectors import WordVectors
 
 FREQUENT = 20_000
 MAPPING = "mapping"  # the candidate without contrastive updates
+_MARGIN = 0.005  # mean reciprocal rank by which it must win
 _SUMMARY = "all languages aligned together: C1 with one map per language, from the pairs of every two"
 _NO_PAIRS = np.zeros((0, 2), np.int64)
 
 Vocabularies = Mapping[str, WordVectors]
 Lexicons = Mapping[LanguagePair, Lexicon]
+Calibrations = dict[LanguagePair, Calibration]
 Word = tuple[str, str]  # its language and itself
 
 
@@ -87,16 +89,8 @@ def align_languages(
     check_connected(list(vocabularies), [two for two, lexicon in usable.items() if len(lexicon)])
     started = time.monotonic()
     with exclusive_lock(checkpoint):
-        trial = ManyTrial(
-            aligner=c1,
-            vocabularies=vocabularies,
-            seeds=usable,
-            frequent=frequent,
-            calibrate=calibrated,
-            progress=progress,
-        )
-        decisions, calibrations = trial.decided(checkpoint)
-        chosen = C1(**{**c1.settings(), **decisions.settings})
+        trial, calibrations = _tried(vocabularies, usable, c1, frequent, calibrated, progress, checkpoint)
+        chosen = replace(c1, updates=0) if trial.form == MAPPING else c1
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(
             vocabularies, usable, chosen, frequent=frequent, progress=progress, checkpoint=rounds
@@ -112,7 +106,7 @@ def align_languages(
             method="joint",
             method_summary=_SUMMARY,
             settings={**changed, "frequent_words": frequent},
-            report=replace(fit.report, trial=decisions.report),
+            report=replace(fit.report, trial=trial),
             fit_seconds=round(time.monotonic() - started, 2),
             files={
                 code: words.report.source if words.report else None for code, words in vocabularies.items()
@@ -146,39 +140,25 @@ def fit_jointly(
         raise BilexError(f"{frequent} words of each language cannot be aligned; give 1 or more.")
     with enough_memory():
         words = _taking_part(vocabularies, seeds, frequent)
-        known, composed = _known(words, seeds, c1)
-        most = max(len(own.seeds) - len(composed[two]) for two, own in known.items())
-        constants = c1.constants(most, min(map(len, words.values())))
-        settings = {**c1.settings(), "frequent": frequent}
+        evidence, composed = _evidence(words, seeds, c1)
+        settings, device = {**c1.settings(), "frequent": frequent}, resolve_device(c1.device)
         state = _checkpoint(checkpoint, settings, vocabularies, seeds, progress)
-        device = resolve_device(c1.device)
-        maps: Maps | None = None
-        done, losses, last, stopped = 0, [], dict.fromkeys(map("-".join, known), 0), ""
-        if (kept := state.load()) is not None:
-            maps = {language: kept.tensors[language].to(device) for language in words}
-            done, losses, last = int(kept.state["done"]), kept.state["losses"], kept.state["pairs"]
-            progress.say(f"{state.folder}: resuming after round {done}.")
         rows = {language: UnitRows(part, device) for language, part in words.items()}
-        first = {two: own.seeds for two, own in known.items()}
-        titles = [f"Round {n + 1} of {constants.iterations}" for n in range(done, constants.iterations)]
-        rounds = c1.algorithm_1(rows, known, first, constants, maps, None, titles, progress)
-        for maps, dictionary, found, broke in rounds:
-            losses.append(list(found.loss))
-            last = {"-".join(two): len(pairs) for two, pairs in dictionary.items() if len(pairs)}
-            if broke:
-                stopped = broke
-                progress.say(f"{broke}; the maps before it are kept; try a lower learning_rate.")
-                break
-            state.save(maps, done=len(losses), losses=losses, pairs=last)
+        first = {two: own.joined for two, own in evidence.items()}
+        losses, last = [], dict.fromkeys(map("-".join, evidence), 0)
+        for learned in c1.learn(rows, evidence, lambda _: first, state, progress):
+            if learned.round is not None:
+                losses.append(learned.round.loss)
+                last = {"-".join(two): len(pairs) for two, pairs in learned.dictionary.items() if len(pairs)}
     report = JointReport(
-        seed_pairs={"-".join(two): len(own.seeds) - len(composed[two]) for two, own in known.items()},
+        seed_pairs={"-".join(two): own.size for two, own in evidence.items()},
         pairs_of_the_last_round=last,
         composed_pairs={"-".join(two): len(found) for two, found in composed.items() if len(found)},
-        losses=tuple(map(tuple, losses)),
-        stopped=stopped,
+        losses=tuple(losses),
+        stopped=learned.broke or "",
     )
     matrices = {
-        language: w.cpu().numpy()[: vocabularies[language].dim] for language, w in (maps or {}).items()
+        language: w.cpu().numpy()[: vocabularies[language].dim] for language, w in learned.maps.items()
     }
     return JointFit({code: Map([Unit(), Linear(w), Unit()]) for code, w in matrices.items()}, report)
 
@@ -201,9 +181,9 @@ def _taking_part(vocabularies: Vocabularies, seeds: Lexicons, frequent: int) -> 
     return found
 
 
-def _known(
+def _evidence(
     words: Vocabularies, seeds: Lexicons, c1: C1
-) -> tuple[dict[LanguagePair, Known], dict[LanguagePair, Pairs]]:
+) -> tuple[dict[LanguagePair, Evidence], dict[LanguagePair, Pairs]]:
     """What is known about every two languages, and which of their seeds come from a third one."""
     pairs: dict[LanguagePair, Pairs] = {}
     wrong: dict[LanguagePair, Pairs] = {}
@@ -212,16 +192,14 @@ def _known(
         lexicon = seeds.get((a, b), Lexicon([]))
         places = words[a].key_to_index, words[b].key_to_index
         pairs[a, b], wrong[a, b] = lexicon.index(*places), lexicon.rejected_index(*places)
-    smallest = min(map(len, words.values()))
-    known, composed = {}, {}
-    for two, own in pairs.items():
-        few = len(own) < MANY_SEEDS
-        composed[two] = (
-            without_pairs(composed_pairs(two, pairs, list(words)), wrong[two]) if few else _NO_PAIRS
-        )
-        d_0 = np.concatenate([own, composed[two]])
-        known[two] = Known(d_0, wrong[two], c1.constants(len(own), smallest))
-    return known, composed
+    evidence, composed = {}, {}
+    for (a, b), own in pairs.items():
+        found = composed_pairs((a, b), pairs, list(words)) if len(own) < MANY_SEEDS else _NO_PAIRS
+        composed[a, b] = without_pairs(found, wrong[a, b])
+        spelled = without_pairs(c1.spelled(words[a], words[b], len(own)), wrong[a, b])
+        d_0 = np.concatenate([own, composed[a, b]])
+        evidence[a, b] = Evidence(d_0, wrong[a, b], spelled, len(own))
+    return evidence, composed
 
 
 def composed_pairs(two: LanguagePair, seeds: Mapping[LanguagePair, Pairs], languages: Sequence[str]) -> Pairs:
@@ -262,145 +240,93 @@ def _checkpoint(
     return Checkpoint(folder, digest.hexdigest(), progress)
 
 
-class ManyScores(dict[LanguagePair, WordScores]):
-    """The scores of the held-out words of each dictionary."""
+def _tried(
+    vocabularies: Vocabularies,
+    seeds: Lexicons,
+    c1: C1,
+    frequent: int,
+    calibrated: bool,
+    progress: Progress,
+    checkpoint: Path | None,
+) -> tuple[TrialReport, Calibrations]:
+    """What the trial found, now or before the run was interrupted."""
+    settings = {**c1.settings(), "frequent_words": frequent, "calibrated": calibrated}
+    folder = None if checkpoint is None else checkpoint / "trial"
+    state = _checkpoint(folder, settings, vocabularies, seeds, progress)
+    if (kept := state.load(of_another="ignore")) is not None:
+        stored = kept.state["calibrations"]
+        calibrations = {(a, b): Calibration.from_dict(found) for a, b, found in stored}
+        return from_json(TrialReport, kept.state["report"]), calibrations
+    words = max(len(lexicon.translations()) for lexicon in seeds.values())
+    learned, held_out = split_together(seeds, c1.seed)
+    tested = {two: pairs for two, pairs in held_out.items() if len(pairs)}
+    opens = c1.preset == "auto" and c1.updates is None
+    report, calibrations = TrialReport(), {}
+    if not tested and (opens or calibrated):
+        report = TrialReport(note=f"{words} seed words in the vectors are too few to hold some out")
+    elif tested and (opens or calibrated):
+        try:
+            report, calibrations = _trial(
+                vocabularies, seeds, learned, tested, c1, frequent, opens, calibrated, progress
+            )
+        except FAILURES as error:
+            report = TrialReport(note=f"the trial could not be finished ({error})")
+    progress.say(f"Trial: {report.note}.")
+    if calibrated and not calibrations:
+        calibrations = dict.fromkeys(seeds, not_calibrated(calibrated, words, report.note))
+    stored = [[*two, found.as_dict()] for two, found in calibrations.items()]
+    state.save({}, report=report.as_dict(), calibrations=stored)
+    return report, calibrations
 
-    def mean(self, half: Mapping[LanguagePair, Pairs] | None = None, /) -> float:
-        """The mean over the dictionaries; of those words that `half` holds, or of all."""
-        parts = {two: None if half is None else half[two] for two in self}
-        return float(
-            np.mean([self[two].mean(rows) for two, rows in parts.items() if rows is None or len(rows)])
-        )
+
+def _trial(
+    vocabularies: Vocabularies,
+    seeds: Lexicons,
+    learned: Lexicons,
+    tested: Lexicons,
+    c1: C1,
+    frequent: int,
+    opens: bool,
+    calibrated: bool,
+    progress: Progress,
+) -> tuple[TrialReport, Calibrations]:
+    """Fit without the held-out words, with and without contrast; the better fit teaches confidences."""
+    size = max(map(len, learned.values())), min(map(len, vocabularies.values()))
+    short = replace(c1.for_trial(*size), size=None)
+    candidates = {c1.preset: short, **({MAPPING: replace(short, updates=0)} if opens else {})}
+    fits, scores = {}, {}
+    for name, candidate in candidates.items():
+        fits[name] = fit_jointly(vocabularies, learned, candidate, frequent=frequent, progress=progress)
+        found = [_score(vocabularies, two, pairs, fits[name], frequent) for two, pairs in tested.items()]
+        scores[name] = round(float(np.mean(found)), 4)
+    chosen = MAPPING if scores.get(MAPPING, 0) > scores[c1.preset] + _MARGIN else c1.preset
+    shown = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
+    report = TrialReport(
+        ran=True,
+        note=f"preset {chosen} is taken (mean reciprocal rank: {shown})",
+        held_out_words=sum(len(pairs.translations()) for pairs in tested.values()),
+        form=chosen if opens else None,
+        form_scores=scores if opens else {},
+    )
+    calibrations: Calibrations = {}
+    if calibrated:
+        mapped = {code: map_words(words, fits[chosen].maps[code]) for code, words in vocabularies.items()}
+        for a, b in seeds:
+            space = Space(mapped[a], mapped[b], "cosine", c1.device)
+            records = ask(space, tested.get((a, b), Lexicon([])), seeds[a, b])
+            calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
+    return report, calibrations
 
 
-@dataclass(eq=False, kw_only=True)
-class ManyTrial(Trial[JointFit, Mapping[LanguagePair, Pairs]]):
-    """The held-out trial of many languages; the mapping without contrast is a candidate too."""
-
-    aligner: C1
-    vocabularies: Vocabularies
-    seeds: Lexicons
-    frequent: int
-    held_out: float = 0.1
-    calibrations: dict[LanguagePair, Calibration] = field(init=False, default_factory=dict)
-    fewest = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
-
-    def decided(self, checkpoint: Path | None) -> tuple[Decisions, dict[LanguagePair, Calibration]]:
-        """The decisions and confidences, or those from before an interruption."""
-        settings = {**self.aligner.settings(), "frequent_words": self.frequent, "calibrated": self.calibrate}
-        folder = None if checkpoint is None else checkpoint / "trial"
-        state = _checkpoint(folder, settings, self.vocabularies, self.seeds, self.progress)
-        if (kept := state.load(of_another="ignore")) is not None:
-            stored = kept.state["calibrations"]
-            found = {(a, b): Calibration.from_dict(calibration) for a, b, calibration in stored}
-            return Decisions.from_dict(kept.state), found
-        decisions = self.decisions()
-        if self.calibrate and not self.calibrations:
-            self.calibrations = dict.fromkeys(self.seeds, decisions.calibration)
-        stored = [[*two, found.as_dict()] for two, found in self.calibrations.items()]
-        state.save({}, **decisions.as_dict(), calibrations=stored)
-        return decisions, self.calibrations
-
-    @cached_property
-    def words(self) -> int:  # type: ignore[override]
-        """Source words of the largest dictionary."""
-        return max(len(lexicon.translations()) for lexicon in self.seeds.values())
-
-    @cached_property
-    def split(self) -> tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]]:
-        """The pairs to learn from, and those held out."""
-        return split_together(self.seeds, self.aligner.seed, self.held_out)
-
-    @property
-    def tested(self) -> dict[LanguagePair, Lexicon]:
-        """The dictionaries that hold words out."""
-        return {two: pairs for two, pairs in self.split[1].items() if len(pairs)}
-
-    @property
-    def held_out_words(self) -> int:
-        """Source words that are held out of all dictionaries."""
-        return sum(len(pairs.translations()) for pairs in self.tested.values())
-
-    @cached_property
-    def steps(self) -> list[dict[str, dict[str, Any]]]:  # type: ignore[override]
-        """With preset "auto": two presets (there is one pass), and the plain mapping."""
-        if self.aligner.preset != "auto":
-            return [{self.aligner.preset: {}}]
-        found: dict[str, dict[str, Any]] = {name: {"preset": name} for name in ("careful", "best")}
-        if self.aligner.updates is not None:
-            return [{"careful": found["careful"]}]
-        return [{**found, MAPPING: {"preset": "careful", "updates": 0}}]
-
-    def fit(self, aligner: Aligner) -> JointFit:
-        """Fit a candidate without the held-out words, with fewer updates."""
-        learned = self.split[0]
-        size = max(map(len, learned.values())), min(map(len, self.vocabularies.values()))
-        constants = C1(**aligner.settings()).for_trial(*size).constants(*size)
-        steps = {name: getattr(constants, name) for name in ("updates", "learning_rate", "decay")}
-        shorter = C1(**{**aligner.settings(), **steps})
-        return fit_jointly(
-            self.vocabularies, learned, shorter, frequent=self.frequent, progress=self.progress
-        )
-
-    def _small(self, two: LanguagePair) -> tuple[WordVectors, WordVectors]:
-        source, target = (self.vocabularies[code] for code in two)
-        return small_vocabularies(source, target, self.split[1][two], self.frequent)
-
-    def _rows(self, two: LanguagePair, pairs: Lexicon) -> Pairs:
-        source, target = self._small(two)
-        return pairs.index(source.key_to_index, target.key_to_index)
-
-    def scores(self, fitted: JointFit) -> ManyScores:
-        """The scores of the held-out words among frequent ones."""
-        found = ManyScores()
-        for two, pairs in self.tested.items():
-            sides = zip(two, self._small(two), strict=True)
-            x, y = (np.asarray(map_words(side, fitted.maps[code]).vectors) for code, side in sides)
-            found[two] = word_scores(x, y, self._rows(two, pairs), self.aligner.device)
-        return found
-
-    def learn(self) -> Calibration:
-        """Confidences by pair of languages, from the answers to each half by what the other half chose."""
-        judged = [(self.choice(None).form, self.split[1])]
-        if len(self.fits) > 1:
-            one, other = self.halves()
-            rows = [{two: self._rows(two, pairs) for two, pairs in half.items()} for half in (one, other)]
-            by_one, by_other = (self.choice(half).form for half in rows)
-            judged = [(by_one, self.split[1])] if by_one == by_other else [(by_other, one), (by_one, other)]
-        mapped = {
-            form: {
-                code: map_words(words, self.fits[form].maps[code])
-                for code, words in self.vocabularies.items()
-            }
-            for form, _ in judged
-        }
-        for a, b in self.seeds:
-            records: Records = {}
-            for form, held_out in judged:
-                space = Space(mapped[form][a], mapped[form][b], "cosine", self.aligner.device)
-                for key, answers in ask(space, held_out[a, b], self.seeds[a, b]).items():
-                    records[key] = records[key] + answers if key in records else answers
-            self.calibrations[a, b] = learn_confidences(records, self.aligner.seed, pooled=True)
-        return Calibration(note="calibrated by pair of languages")
-
-    def halves(self) -> tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]]:
-        """The held-out pairs in two halves; words that pairs of any languages connect are in one half."""
-        texts = [
-            (repr((a, source)), repr((b, target)))
-            for (a, b), lexicon in self.tested.items()
-            for source, target in lexicon.pairs
-        ]
-        same = [(word, word) for word in dict.fromkeys(itertools.chain.from_iterable(texts))]
-        first = {source for source, _ in halves(Lexicon([*texts, *same]), self.aligner.seed)[0].pairs}
-        parts: tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]] = ({}, {})
-        for two, lexicon in self.split[1].items():
-            inside = [repr((two[0], source)) in first for source, _ in lexicon.pairs]
-            for part, wanted in zip(parts, (True, False), strict=True):
-                chosen = [pair for pair, one in zip(lexicon.pairs, inside, strict=True) if one is wanted]
-                part[two] = Lexicon(chosen, lexicon.name)
-        if not all(any(map(len, part.values())) for part in parts):
-            raise BilexError("the held-out words cannot be cut in halves")
-        return parts
+def _score(
+    vocabularies: Vocabularies, two: LanguagePair, pairs: Lexicon, fitted: JointFit, frequent: int
+) -> float:
+    """The mean reciprocal rank of held-out words among frequent ones, both directions."""
+    small = small_vocabularies(vocabularies[two[0]], vocabularies[two[1]], pairs, frequent)
+    sides = zip(two, small, strict=True)
+    x, y = (np.asarray(map_words(side, fitted.maps[code]).vectors) for code, side in sides)
+    rows = pairs.index(small[0].key_to_index, small[1].key_to_index)
+    return float(np.mean([found.mean() for found in word_scores(x, y, rows)]))
 
 
 def split_together(

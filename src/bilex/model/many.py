@@ -14,14 +14,14 @@ from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import atomic_file
 from bilex.core.hub import OnTheHub
-from bilex.core.languages import code_of
+from bilex.core.languages import LanguagePair, code_of
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Calibration, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
 from bilex.model.space import SIDES, Direction, Floats, Side, Space
-from bilex.model.storage import LanguagePair, load_model, save_model
+from bilex.model.storage import load_model, save_model
 from bilex.model.unknown import FromSubwords, OutOfVocabulary, without_phrases
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.phrases import words_of

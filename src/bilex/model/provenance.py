@@ -39,7 +39,6 @@ class Provenance(FitReport):
     """The report of a model's fit, and what else the model records.
 
     Attributes:
-        asked: The constructor's arguments of the aligner as the user gave it, before the trial chose.
         encoder_settings: Those of `C2`; empty without a language model.
         source_language: The code of the source language; None where it is not known.
         target_language: The same for the target language.
@@ -48,7 +47,6 @@ class Provenance(FitReport):
         recalibrated: How an audit changed the confidences, as the workbench recorded it; empty if none did.
     """
 
-    asked: Mapping[str, Any] = field(default_factory=dict)
     encoder_settings: Mapping[str, Any] = field(default_factory=dict)
     source_language: str | None = None
     target_language: str | None = None
@@ -56,15 +54,18 @@ class Provenance(FitReport):
     retrained: Retrained | None = None
     recalibrated: Mapping[str, Any] = field(default_factory=dict)
 
-    def aligner(self, *, chosen: bool = False) -> Aligner | None:
-        """The user's aligner, or with what the trial chose, not fitted; None where it is not known."""
+    def aligner(self) -> Aligner | None:
+        """The aligner with its settings, not fitted; None where the method is not known.
+
+        Settings of another version of the method are left out.
+        """
         from bilex.aligners import methods
 
         method = methods().get(self.method)
-        settings = self.settings if chosen else self.asked or self.settings
-        if method is None or not set(settings) <= set(method.settings_fields()):
+        if method is None:
             return None
-        return method(**settings)
+        known = method.settings_fields()
+        return method(**{name: value for name, value in self.settings.items() if name in known})
 
     def encoder(self) -> C2 | None:
         """The user's settings of stage C2; None without a language model."""
@@ -85,7 +86,7 @@ class Provenance(FitReport):
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without entries that are empty."""
-        optional = ("asked", "encoder_settings", "composed", "retrained", "recalibrated")
+        optional = ("encoder_settings", "composed", "retrained", "recalibrated")
         absent = [name for name in optional if not getattr(self, name)]
         return {name: value for name, value in super().as_dict().items() if name not in absent}
 
@@ -256,7 +257,7 @@ def _how(made: Provenance | ManyProvenance) -> str:
                 f"Combined (stage C2) with the language model `{lm.lm}`, {tuned} {lm.pairs} pairs "
                 f"of which {lm.seed_pairs} are seeds; its weight λ is {lm.mixing}."
             )
-        if made.trial.form is not None or made.trial.mixing is not None:
+        if made.trial.mixing is not None:
             lines.append(f"Decided on {made.trial.held_out_words} held-out seed words: {made.trial.note}.")
     if made.settings:
         lines += ["", _table(("setting", "value"), made.settings.items())]

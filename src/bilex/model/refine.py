@@ -36,8 +36,8 @@ from bilex.aligners.maps import Linear, Local, Map, Unit, moved_rows
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.calibration import DIRECTIONS
-from bilex.fit.held_out import word_scores
 from bilex.fit.report import now
+from bilex.fit.trial import word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.provenance import Retrained
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Floats, Rows, Side, Space
@@ -214,7 +214,7 @@ def _before_maps(translator: Translator, words: int) -> tuple[Aligner, Floats, F
     made = translator.provenance
     if words < _REFIT_WORDS or made.encoder_settings:
         return None
-    aligner = made.aligner(chosen=True)
+    aligner = made.aligner()
     source, target = _inverse(translator.source_map), _inverse(translator.target_map)
     return None if aligner is None or source is None or target is None else (aligner, source, target)
 
@@ -278,10 +278,8 @@ def _inverse(one: Map) -> Floats | None:
 def _reciprocal_ranks(space: Space, pairs: Lexicon) -> Numbers:
     """Of the best right answer of each word, forward and then backward; 0 beyond ten answers."""
     rows = pairs.index(space.source.key_to_index, space.target.key_to_index)
-    scores = word_scores(
-        np.asarray(space.source.vectors), np.asarray(space.target.vectors), rows, space.device
-    )
-    return np.concatenate(scores.of(None))
+    sides = np.asarray(space.source.vectors), np.asarray(space.target.vectors)
+    return np.concatenate(word_scores(*sides, rows, space.device))
 
 
 class _Pull(NamedTuple):

@@ -37,6 +37,7 @@ from bilex.core.files import (
     restore,
     sha256,
 )
+from bilex.core.languages import LanguagePair
 from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json, from_json
@@ -57,7 +58,6 @@ _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS = "languages", "seeds", "unknown", "subw
 _FIRST_SEEDS = "seeds.json"
 _PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, _FIRST_SEEDS, *SIDES)
 
-LanguagePair = tuple[str, str]
 Made = TypeVar("Made", Provenance, ManyProvenance)
 
 

@@ -198,7 +198,6 @@ class Translator(OnTheHub):
         codes = two_languages((languages[0], files[0]), (languages[1], files[1]))
         provenance = Provenance(
             **{part.name: getattr(result.report, part.name) for part in fields(result.report)},
-            asked=self.aligner.settings(),
             encoder_settings={} if self.encoder is None else self.encoder.settings(),
             source_language=codes[0],
             target_language=codes[1],

@@ -1,0 +1,42 @@
+"""Word pairs of FreeDict's dictionaries, as TSV files that studies judge by.
+
+    apt-get download dict-freedict-eng-fin …; dpkg-deb -x … FOLDER
+    python -m research.freedict FOLDER/usr/share/dictd OUT en-fi en-ru …
+
+writes OUT/en-fi.tsv from freedict-eng-fin and freedict-fin-eng, as far as they are there; words are
+lower-cased. The dictionaries are under the GPL or CC BY-SA; nothing of them is in this repository.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bilex import Lexicon
+
+CODES = {"de": "deu", "en": "eng", "fi": "fin", "fr": "fra", "it": "ita", "ru": "rus"}
+
+
+def pairs_of(folder: Path, source: str, target: str) -> list[tuple[str, str]]:
+    """The pairs of both directions, source word first."""
+    found: list[tuple[str, str]] = []
+    for first, second in ((source, target), (target, source)):
+        file = folder / f"freedict-{CODES[first]}-{CODES[second]}.index"
+        if file.exists():
+            lexicon = Lexicon.load(file)
+            found += (lexicon if first == source else lexicon.swapped()).pairs
+    return sorted({(a.lower(), b.lower()) for a, b in found})
+
+
+def main() -> None:
+    """Write one file per language pair."""
+    folder, out = Path(sys.argv[1]), Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
+    for pair in sys.argv[3:]:
+        found = pairs_of(folder, *pair.split("-"))
+        Lexicon(found, pair).save(out / f"{pair}.tsv")
+        print(f"{pair}: {len(found)} pairs")
+
+
+if __name__ == "__main__":
+    main()
