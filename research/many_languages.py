@@ -192,7 +192,7 @@ def few(study: Study) -> None:
 def _trial(many: ManyLanguages) -> dict[str, float]:
     """What the held-out trial scored each form with."""
     report = many.provenance.report
-    return dict(report.trial.form_scores) if isinstance(report, JointReport) else {}
+    return dict(report.trial.preset_scores) if isinstance(report, JointReport) else {}
 
 
 def _through_the_hub(study: Study, two: Two) -> list[float]:

@@ -32,9 +32,8 @@ class TrialReport:
         ran: Whether there was one.
         note: In a sentence, what was decided, or why nothing was.
         held_out_words: Source words that were held out.
-        form: The form of the aligner that was taken; None where there was nothing to choose.
-        form_scores: The score of each form on the held-out words (mean reciprocal rank, both directions).
-        failed: Forms that could not be fitted, and why.
+        preset: The preset that was chosen; None where there was nothing to choose.
+        preset_scores: The score of each preset on the held-out words (mean reciprocal rank, both directions).
         mixing: The λ that was taken; None where there was nothing to choose.
         mixing_scores: The score of each λ.
         seconds: What it took.
@@ -43,9 +42,8 @@ class TrialReport:
     ran: bool = False
     note: str = "there was nothing to decide"
     held_out_words: int = 0
-    form: str | None = None
-    form_scores: dict[str, float] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    preset: str | None = None
+    preset_scores: dict[str, float] = field(default_factory=dict)
     mixing: float | None = None
     mixing_scores: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0

@@ -90,7 +90,7 @@ def align_languages(
     started = time.monotonic()
     with exclusive_lock(checkpoint):
         trial, calibrations = _tried(vocabularies, usable, c1, frequent, calibrated, progress, checkpoint)
-        chosen = replace(c1, updates=0) if trial.form == MAPPING else c1
+        chosen = replace(c1, updates=0) if trial.preset == MAPPING else c1
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(
             vocabularies, usable, chosen, frequent=frequent, progress=progress, checkpoint=rounds
@@ -305,8 +305,8 @@ def _trial(
         ran=True,
         note=f"preset {chosen} is taken (mean reciprocal rank: {shown})",
         held_out_words=sum(len(pairs.translations()) for pairs in tested.values()),
-        form=chosen if opens else None,
-        form_scores=scores if opens else {},
+        preset=chosen if opens else None,
+        preset_scores=scores if opens else {},
     )
     calibrations: Calibrations = {}
     if calibrated:

@@ -129,7 +129,7 @@ def test_the_trial_keeps_the_plain_mapping_where_contrast_does_harm(
 
     monkeypatch.setattr(C1, "update", harm)
     many = align_languages(world.vocabularies, seeds, C1(device="cpu"))
-    assert many.provenance.report.trial.form == "mapping"
+    assert many.provenance.report.trial.preset == "mapping"
     assert many.provenance.settings["updates"] == 0
     assert many.calibrations["en", "ru"].parts
 
