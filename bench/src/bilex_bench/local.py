@@ -109,8 +109,9 @@ class LocalExecutor:
     def _stop(self) -> None:
         """End all workers; those that do not leave within seconds are killed."""
         for worker in self._workers:
-            worker.pipe.close()
-            worker.process.terminate()
+            worker.pipe.close()  # an idle worker leaves by itself
+            if worker.job is not None:
+                worker.process.terminate()
         deadline = time.monotonic() + _SECONDS_TO_LEAVE
         for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
