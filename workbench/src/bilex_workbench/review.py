@@ -194,9 +194,9 @@ def candidates(book: Book, db: sqlite3.Connection, source: str, k: int = CANDIDA
     row = db.execute("SELECT headword = source FROM entries WHERE source = ?", (source,)).fetchone()
     if row is None or not row[0]:
         return found[:k]
-    ranks = json.dumps([one["rank"] for one in found])
-    query = "SELECT row + 1, head FROM forms WHERE side = 1 AND row + 1 IN (SELECT value FROM json_each(?))"
-    heads = dict(db.execute(query, (ranks,)).fetchall())
+    rows = json.dumps([one["rank"] - 1 for one in found])
+    query = "SELECT row + 1, head FROM forms WHERE side = 1 AND row IN (SELECT value FROM json_each(?))"
+    heads = dict(db.execute(query, (rows,)).fetchall())
     words = book.space.target.index_to_key
     groups: dict[str, dict[str, Any]] = {}
     for one in found:
@@ -284,8 +284,8 @@ def skip(book: BookOf, body: SkipIn) -> Any:
 
 def _decided(book: Book, decision: Decision) -> dict[str, Any]:
     with book.database.writing() as db:
-        best = entry_of(db, decision.source)["target"]
-        kept = record(db, replace(decision, best=best))
+        kept = record(db, replace(decision, best=entry_of(db, decision.source)["target"]))
+    with book.database.reading() as db:  # counting takes longer than storing, so others may write meanwhile
         counts = Queue(decision.reviewer).counts(db)
         return {"decision": kept, "entry": entry_of(db, decision.source), **counts}
 

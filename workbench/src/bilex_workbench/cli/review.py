@@ -8,8 +8,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import click
-
 from bilex.cli import options as opt
 from bilex.cli.group import LazyCommands
 from bilex.core.errors import BilexError
@@ -29,6 +27,20 @@ Examples:
   bilex review agreement en-fi
   bilex review repair en-fi
 """
+command = LazyCommands(
+    name="review",
+    summaries={
+        "export": "Write a dictionary, the change log, or a sheet to fill in.",
+        "import": "Import the verdicts of a filled-in sheet.",
+        "status": "Show the progress of the review.",
+        "repair": "Rescue what can be read of a damaged review file.",
+        "agreement": "Show the agreement of reviewers (Cohen's kappa).",
+    },
+    modules="bilex_workbench.cli.review.",
+    homes={name: f"{name}_review" for name in ("export", "import", "status", "repair", "agreement")},
+    help=_HELP,
+    epilog="'bilex review COMMAND --help' shows examples.",
+)
 Direction = Literal["forward", "backward"]
 Text = Annotated[str, {"show_default": False}]
 
@@ -53,7 +65,7 @@ def _opened(model: str, direction: Direction) -> Iterator[Database]:
     "bilex review export en-fi --what changes -o changes.csv",
     "bilex review export en-fi --what sheet --status unreviewed --limit 500 -o to-review.csv",
 )
-def export(
+def export_review(
     model: str,
     *,
     direction: Direction = "forward",
@@ -125,7 +137,7 @@ def export(
     "bilex review import en-fi filled-in.csv --reviewer aino",
     "bilex review import en-fi filled-in.csv --reviewer aino --dry-run",
 )
-def import_sheet_file(
+def import_review(
     model: str, sheet: str, *, direction: Direction = "forward", reviewer: str, dry_run: bool = False
 ) -> None:
     """Import the verdicts of a SHEET: CSV with the columns source, target and verdict (yes or no).
@@ -156,7 +168,7 @@ def import_sheet_file(
 
 
 @opt.as_command("bilex review status en-fi", "bilex review status en-fi --json")
-def show_status(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
+def status_review(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
     """Show the progress of the review of MODEL's dictionary, by status, frequency and person.
 
     Options:
@@ -184,7 +196,7 @@ def show_status(model: str, *, direction: Direction = "forward", json: bool = Fa
 
 
 @opt.as_command("bilex review repair en-fi")
-def repair_file(model: str, *, direction: Direction = "forward") -> None:
+def repair_review(model: str, *, direction: Direction = "forward") -> None:
     """Copy all readable decisions, notes and audits of MODEL's review file into a new one.
 
     Options:
@@ -198,7 +210,7 @@ def repair_file(model: str, *, direction: Direction = "forward") -> None:
 
 
 @opt.as_command("bilex review agreement en-fi")
-def show_agreement(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
+def agreement_review(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
     """Show agreement on whether the model's first translation is right: shares and Cohen's kappa.
 
     Options:
@@ -221,29 +233,3 @@ def show_agreement(model: str, *, direction: Direction = "forward", json: bool =
         kappa = "undefined" if one["kappa"] is None else f"{one['kappa']:.2f}"
         alike = "{agreed:,} of {entries:,} alike ({share:.0%})".format(**one)
         sys.stdout.write(f"{who}: {alike}, kappa {kappa}\n")
-
-
-_COMMANDS = {
-    "export": (export, "Write a dictionary, the change log, or a sheet to fill in."),
-    "import": (import_sheet_file, "Import the verdicts of a filled-in sheet."),
-    "status": (show_status, "Show the progress of the review."),
-    "repair": (repair_file, "Rescue what can be read of a damaged review file."),
-    "agreement": (show_agreement, "Show the agreement of reviewers (Cohen's kappa)."),
-}
-
-
-class _Review(LazyCommands):
-    """The commands of this module."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by its name."""
-        return _COMMANDS[cmd_name][0] if cmd_name in _COMMANDS else None
-
-
-command = _Review(
-    name="review",
-    summaries={name: summary for name, (_, summary) in _COMMANDS.items()},
-    modules="",
-    help=_HELP,
-    epilog="'bilex review COMMAND --help' shows examples.",
-)
