@@ -236,7 +236,7 @@ def _cookie_name(request: Request) -> str:
 
 
 def _limited(receive: Receive, limit: int, seconds: float) -> Receive:
-    """A body that may neither grow beyond its limit, whatever its Content-Length said, nor take too long."""
+    """A body that may neither grow beyond its limit, whatever its Content-Length is, nor take too long."""
     received, whole = 0, False
     end = time.monotonic() + seconds
 

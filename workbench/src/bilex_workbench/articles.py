@@ -51,7 +51,7 @@ class Sense(api.Body):
 
 
 class Article(api.Body):
-    """What an entry says beside its translations; all of it is optional."""
+    """The structure of an entry; all of it is optional."""
 
     part_of_speech: Label = ""
     senses: list[Sense] = Field(default_factory=list, max_length=_MOST)

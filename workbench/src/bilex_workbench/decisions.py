@@ -90,11 +90,11 @@ def outcome(decisions: Iterable[Decision], best: str | None, answer: str | None 
     People disagree where one accepts a translation that another rejects, or where one accepts and another
     says that none is right. Otherwise all that somebody accepted is accepted. A resolution counts before all.
     """
-    stands = standing(decisions)
-    judged = [decision for decision in stands if decision.verdict != "skip"]
-    wrong = dict.fromkeys(word for decision in stands for word in decision.rejected)
+    current = standing(decisions)
+    judged = [decision for decision in current if decision.verdict != "skip"]
+    wrong = dict.fromkeys(word for decision in current for word in decision.rejected)
     if not judged:
-        return Outcome("skipped", (), tuple(wrong), decided=stands[-1].at) if stands else Outcome()
+        return Outcome("skipped", (), tuple(wrong), decided=current[-1].at) if current else Outcome()
     people, decided = tuple(decision.reviewer for decision in judged), judged[-1].at
     final = [decision for decision in judged if decision.kind == "resolution"][-1:]
     if final:

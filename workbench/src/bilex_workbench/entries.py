@@ -167,8 +167,8 @@ def entries(
 ) -> Any:
     """A page of the table; entries without a value in the sorted column come last."""
     condition, values = wanted.condition()
-    way = "DESC" if sort.startswith("-") else "ASC"
-    order = f"{_SORTS[sort.removeprefix('-')]} {way} NULLS LAST, row {way}"  # as the indices have it
+    direction = "DESC" if sort.startswith("-") else "ASC"
+    order = f"{_SORTS[sort.removeprefix('-')]} {direction} NULLS LAST, row {direction}"  # as in the indices
     page = f"SELECT row FROM entries WHERE {condition} ORDER BY {order} LIMIT {limit} OFFSET {offset}"
     return {
         "total": db.execute(f"SELECT count(*) FROM entries WHERE {condition}", values).fetchone()[0],

@@ -142,7 +142,7 @@ def _import_word(
             what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             imported.add_problem(f"'{source[:40]}'", f"{what}; its structure is left out")
     right, wrong = tuple(word.right), tuple(target for target in word.wrong if target not in word.right)
-    # A decision that stands may say all of this: an exported sheet that comes back changes nothing.
+    # The same may have been decided before: an exported sheet that is imported again changes nothing.
     judged = [one for one in standing(select_decisions(db, "source = ?", source)) if one.verdict != "skip"]
     rejected = {target for one in judged for target in one.rejected}
     own = [one for one in judged if one.reviewer == reviewer] or judged

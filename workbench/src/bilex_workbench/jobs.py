@@ -1,4 +1,4 @@
-"""One job at a time, in a process of its own (`bilex_workbench.worker`), with progress and cancel."""
+"""One job at a time, in a separate process (`bilex_workbench.worker`), with progress and cancel."""
 
 from __future__ import annotations
 

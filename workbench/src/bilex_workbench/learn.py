@@ -240,7 +240,7 @@ def _size(bench: Workbench) -> int:
 
 @router.post("/api/learn", status_code=202, response_model=StartedJob, responses=api.problems(409))
 def learn(bench: Bench, body: LearnIn) -> Any:
-    """Start a retraining in a process of its own."""
+    """Start a retraining in a separate process."""
     database, versions = bench.database, bench.versions
     folder, size = bench.model_folder, _size(bench)
     learned = material(bench, body.held_out)

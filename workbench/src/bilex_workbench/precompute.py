@@ -58,8 +58,8 @@ class Priorities:
         ties = np.searchsorted(self._leads, own, "left") + np.searchsorted(self._leads, own, "right")
         uncertain = 1 - (ties + 1) / (2 * len(self._leads) + 2)  # never quite 0 or 1
         frequent = 1 / (1 + np.log10(1 + rows))
-        asked = (found.rows[:, 0] >= 0) & ~found.known[:, 0]
-        return np.where(asked, uncertain * frequent * np.where(listed, 1.0, _UNLISTED), 0.0)
+        open_entries = (found.rows[:, 0] >= 0) & ~found.known[:, 0]
+        return np.where(open_entries, uncertain * frequent * np.where(listed, 1.0, _UNLISTED), 0.0)
 
 
 def leads(found: Proposals) -> Numbers:

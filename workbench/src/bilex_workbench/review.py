@@ -231,7 +231,7 @@ def one_entry(book: BookOf, db: Reader, source: api.WordQuery) -> Any:
 
 def item(book: Book, db: sqlite3.Connection, source: str, *, blind: bool = False) -> dict[str, Any]:
     """A word with all that a reviewer needs to decide; in a second review, without what others decided."""
-    stands = [] if blind else standing(select_decisions(db, "source = ?", source))
+    current = [] if blind else standing(select_decisions(db, "source = ?", source))
     return {
         **entry_of(db, source),
         **({"status": "unreviewed"} if blind else {}),
@@ -240,8 +240,8 @@ def item(book: Book, db: sqlite3.Connection, source: str, *, blind: bool = False
         "candidates": candidates(book, db, source),
         "notes": [] if blind else _notes(db, source),
         "neighbours": neighbours(book.space, source, "source", 5),
-        "decided_by": [decision.reviewer for decision in stands],
-        "decisions": stands,
+        "decided_by": [decision.reviewer for decision in current],
+        "decisions": current,
     }
 
 
@@ -301,7 +301,7 @@ def write_note(book: BookOf, body: NoteIn) -> Any:
 
 @router.post("/api/review/undo", response_model=UndoneAnswer, responses=api.problems(409))
 def undo(book: BookOf, body: UndoIn) -> Any:
-    """Undo a person's newest decision that stands, audits aside."""
+    """Undo a person's newest decision, audits aside."""
     with book.database.writing() as db:
         row = db.execute(
             "SELECT id FROM decisions WHERE reviewer = ? AND undone IS NULL AND kind <> 'audit' "

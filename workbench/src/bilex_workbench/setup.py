@@ -188,7 +188,7 @@ class Uploads:
         received = upload._digest.hexdigest()
         if received != sha256(upload._path) or upload._sha256 not in (None, received):
             self.delete(number)
-            raise api.ProblemError(409, f"'{upload.name}' was damaged on its way; upload it again.")
+            raise api.ProblemError(409, f"'{upload.name}' was damaged in transfer; upload it again.")
         return upload._path
 
     def get(self, number: str) -> UploadAnswer:
@@ -307,7 +307,7 @@ def remove_upload(bench: Bench, uploads: UploadsOf, number: str) -> None:
 
 @router.post("/api/setup/fit", status_code=202, response_model=StartedJob, responses=api.problems(404, 409))
 def fit(bench: Bench, uploads: UploadsOf, body: FitIn) -> Any:
-    """Start the first fit in a process of its own."""
+    """Start the first fit in a separate process."""
     if body.method not in method_names():
         message = f"Method '{body.method[:60]}' is not known; use {', '.join(method_names())}."
         raise api.ProblemError(400, message)

@@ -114,7 +114,7 @@ def _not_ready() -> ProblemError:
 class Book:
     """The dictionary in one direction: its review file, table, vocabulary and languages.
 
-    Target to source has a review file of its own; it is made, and its table filled, at the first request.
+    Target to source has its own review file; it is made, and its table filled, at the first request.
     """
 
     def __init__(self, bench: Workbench, direction: Direction) -> None:
