@@ -180,7 +180,7 @@ def test_time_is_all_but_scoring(drawings: list[Drawing]) -> None:
 
 def test_the_front_is_what_nobody_beats_in_both() -> None:
     rng = np.random.default_rng(5)
-    points = [Point(str(i), "cpu", *rng.integers(1, 12, 2).astype(float)) for i in range(60)]
+    points = [Point(str(i), *rng.integers(1, 12, 2).astype(float)) for i in range(60)]
     beaten = {
         a
         for a in points

@@ -94,11 +94,8 @@ def _sentence(fault: ErrorDetails) -> str:
     """An error of pydantic, with the value and the names that would be valid."""
     *table, key = fault["loc"] or ("",)
     names = ".".join(part for part in table if isinstance(part, str))
-    where = (
-        (f"in [[{names}]]" if isinstance(table[-1], int) else f"in [{names}]")
-        if names
-        else "at the top level"
-    )
+    heading = f"[[{names}]]" if names and isinstance(table[-1], int) else f"[{names}]"
+    where = f"in {heading}" if names else "at the top level"
     if fault["type"] == "unknown_key":
         return f"there is no key '{key}' {where}; {fault['msg']}"
     if fault["type"] == "missing":
@@ -109,9 +106,7 @@ def _sentence(fault: ErrorDetails) -> str:
     advice = fault["msg"].removeprefix("Value error, ")
     end = "" if advice.endswith(("?", ".")) else "."
     value = fault["input"]
-    shown = (
-        f"'{value}'" if isinstance(value, str) else str(value).lower() if value in (True, False) else value
-    )
+    shown = str(value).lower() if isinstance(value, bool) else repr(value)
     name = key if isinstance(key, str) else f"{table[-1]}[{key}]"
     return f"'{name}' is {shown}; {advice[0].lower()}{advice[1:]}{end}"
 

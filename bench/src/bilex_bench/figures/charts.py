@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 HEAT_MAP, LAMBDA, FREQUENCY, TIME = "heat-map", "lambda", "frequency", "time"
 # Not the colours of ink and paper: the text of a coloured cell stays as it is on a dark page.
@@ -283,10 +282,9 @@ def _covered_and_right(results: Iterable[Result], band: str) -> tuple[int, float
 
 
 class Point(NamedTuple):
-    """One method on one kind of machine."""
+    """The mean time and score of a method."""
 
     name: str
-    device: str
     seconds: float
     score: float
 
@@ -308,42 +306,58 @@ def readable(seconds: float) -> str:
 
 
 def time_accuracy(board: Board) -> list[Drawing]:
-    """Accuracy against time: one plot per data set, with a panel for each seed size."""
+    """Accuracy against time: one plot per data set, with a panel for each seed size and kind of device."""
     drawings = []
     for sheet in board.sheets:
-        panels = [(comparison, _points(comparison)) for comparison in board.comparisons(sheet)]
-        if any(points for _, points in panels):
-            drawings.append(_time(board, sheet.dataset, panels))
+        panels = [
+            (f"{comparison.title}, {device}", device, points)
+            for comparison in board.comparisons(sheet)
+            for device, points in _points(comparison).items()
+        ]
+        if panels:
+            notes = "".join(comparison.note for comparison in board.comparisons(sheet))
+            drawings.append(_time(board, sheet.dataset, panels, notes))
     return drawings
 
 
-def _points(comparison: Comparison) -> list[Point]:
-    """The mean of each method, where all its pairs ran on one kind of device."""
-    points = []
+def _points(comparison: Comparison) -> dict[str, list[Point]]:
+    """The mean of each method, by the device that all its pairs ran on."""
+    points: dict[str, list[Point]] = {}
     for method in comparison.methods:
         results = comparison.runs(method)
         score = comparison.mean(method)
         devices = {result.device for result in results}
         seconds = sum(result.working_seconds for result in results) / len(results)
         if len(devices) == 1 and seconds > 0 and score is not None:
-            points.append(Point(method.name, devices.pop(), seconds, score))
+            points.setdefault(devices.pop(), []).append(Point(method.name, seconds, score))
     return points
 
 
-def _time(board: Board, dataset: str, panels: list[tuple[Comparison, list[Point]]]) -> Drawing:
-    everything = [point for _, points in panels for point in points]
-    devices = list(dict.fromkeys(point.device for point in everything))
-    handles = _time_legend(everything, devices, board)
-    figure, grid = _side_by_side(len(panels), 4.0, len(handles), sharex=True)
+def _time(board: Board, dataset: str, panels: list[tuple[str, str, list[Point]]], notes: str) -> Drawing:
+    from matplotlib.lines import Line2D
+
+    everything = [point for _, _, points in panels for point in points]
+    shown = {point.name for point in everything}
+    figure, grid = _side_by_side(len(panels), 4.0, len(shown), sharex=True)
     described = []
-    for axes, (comparison, points) in zip(grid.flat, panels, strict=True):
-        axes.set_title(comparison.title)
+    for axes, (title, device, points) in zip(grid.flat, panels, strict=True):
+        axes.set_title(title)
         axes.set_xlabel("mean time of a pair")
-        _time_panel(axes, points, board, devices)
-        texts = (f"{p.name}, {p.device}: {p.score:.1f} % in {readable(p.seconds)}" for p in points)
+        axes.set_xscale("log")
+        _, times, scores = zip(*front(points), strict=True)
+        axes.step(times, scores, where="post", color=MUTED, lw=1.1, zorder=1)
+        for p in points:
+            colour, mark, _ = board.styles[p.name]
+            axes.plot(p.seconds, p.score, ls="", marker=mark, ms=9, color=colour, mew=1.6, zorder=3)
+        texts = (f"{p.name}, {device}: {p.score:.1f} % in {readable(p.seconds)}" for p in points)
         described.append((axes, [(p.seconds, p.score, text) for p, text in zip(points, texts, strict=True)]))
     grid[0, 0].set_ylabel("mean P@1, CSLS (%)")
     _time_axis(grid[0, 0], [point.seconds for point in everything])
+    handles = [
+        Line2D([], [], ls="", marker=mark, color=colour, ms=7, label=name)
+        for name, (colour, mark, _) in board.styles.items()
+        if name in shown
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=_COLUMNS)
     return finished(
         figure,
@@ -353,22 +367,9 @@ def _time(board: Board, dataset: str, panels: list[tuple[Comparison, list[Point]
         title=f"Time against accuracy: {dataset}",
         caption="P@1 by CSLS, the mean over all pairs and both directions, against the mean time of a pair "
         "from the vectors to a finished space, on a logarithmic axis; what builds on a stored fit counts "
-        "that fit too. The stepped line joins what no other method beats in both, on one kind of machine. "
-        "Setups may have run side by side, which slows each of them."
-        f"{''.join(comparison.note for comparison, _ in panels)}",
+        "that fit too. The stepped line joins what no other method beats in both. Setups may have run side "
+        f"by side, which slows each of them.{notes}",
     )
-
-
-def _time_panel(axes: Axes, points: list[Point], board: Board, devices: list[str]) -> None:
-    axes.set_xscale("log")
-    for device in devices:
-        best = front(point for point in points if point.device == device)
-        times, scores = [p.seconds for p in best], [p.score for p in best]
-        axes.step(times, scores, where="post", color=MUTED, lw=1.1, zorder=1)
-    for p in points:
-        colour, mark, _ = board.styles[p.name]
-        face = PAPER if len(devices) > 1 and p.device == "cpu" else colour
-        axes.plot(p.seconds, p.score, ls="", marker=mark, ms=9, mec=colour, mew=1.6, mfc=face, zorder=3)
 
 
 def _time_axis(axes: Axes, seconds: list[float]) -> None:
@@ -380,16 +381,3 @@ def _time_axis(axes: Axes, seconds: list[float]) -> None:
     axes.set_xticks(list(inside), list(inside.values()))
     axes.minorticks_off()
     axes.set_xlim(math.exp(math.log(low) - 0.6), math.exp(math.log(high) + 0.6))
-
-
-def _time_legend(points: list[Point], devices: list[str], board: Board) -> list[Line2D]:
-    from matplotlib.lines import Line2D
-
-    handles = []
-    for name, (colour, mark, _) in board.styles.items():
-        if any(point.name == name for point in points):
-            handles.append(Line2D([], [], ls="", marker=mark, color=colour, ms=7, label=name))
-    for device in devices if len(devices) > 1 else ():
-        face = PAPER if device == "cpu" else MUTED
-        handles.append(Line2D([], [], ls="", marker="o", mec=MUTED, mfc=face, ms=7, label=device))
-    return handles

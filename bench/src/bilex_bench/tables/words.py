@@ -139,19 +139,16 @@ def example_tables(sheet: Sheet) -> list[Table]:
     words, in the order of the test dictionary, so that nobody chooses them.
     """
     methods = _example_methods(sheet.methods)
-    common = [  # the largest seeds with which all the methods have a pair in common come first
-        (seeds, pair)
+    common = {
+        seeds: [pair for pair in sheet.pairs if all((pair, seeds) in method.runs for method in methods)]
         for seeds in sheet.seeds
-        for pair in sheet.pairs
-        if all((pair, seeds) in method.runs for method in methods)
-    ]
+    }
+    seeds = next((seeds for seeds, pairs in common.items() if pairs), "")  # the largest
     rows: list[list[Value]] = []
-    for seeds, pair in common if len(methods) > 1 else ():
-        answers = (
-            [sheet.predictions(m.runs[pair, seeds][0]) for m in methods] if seeds == common[0][0] else []
-        )
+    for pair in common.get(seeds, ()) if len(methods) > 1 else ():
+        answers = [sheet.predictions(method.runs[pair, seeds][0]) for method in methods]
         for way in DIRECTIONS:
-            if answers and all(those.get(way) for those in answers):
+            if all(those.get(way) for those in answers):
                 rows += _example_rows(Direction(pair, way), [those[way] for those in answers])
     if not rows:
         return []
@@ -160,7 +157,7 @@ def example_tables(sheet: Sheet) -> list[Table]:
         Table(
             "examples",
             "Translation examples",
-            f"The {_ANSWERS} best answers by CSLS, {common[0][0]} seeds; right ones are bold. Gain: {last} "
+            f"The {_ANSWERS} best answers by CSLS, {seeds} seeds; right ones are bold. Gain: {last} "
             f"is right where {first} is not; loss: the other way round.",
             ["direction", "word", "right", *(method.name for method in methods), "effect"],
             rows,
