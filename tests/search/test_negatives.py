@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -252,3 +253,25 @@ def test_nan_is_seen_and_does_not_crash(searcher: Searcher, moment: int) -> None
     else:
         assert found.total.isnan().all()
         assert ((found.key >= 0) & (found.key < WORDS)).all()
+
+
+@pytest.mark.skipif(
+    not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ,
+    reason="there is no CUDA GPU here, nor TRITON_INTERPRET=1 with triton",
+)
+@pytest.mark.parametrize(
+    ("queries", "pool", "words", "dim"), [(5, 33, 50, 40), (3, 70, 100, 300), (2, 8, 8, 5)]
+)
+def test_the_fused_kernel_scores_like_torch(queries: int, pool: int, words: int, dim: int) -> None:
+    kernel = pytest.importorskip("bilex.search.triton_pools", exc_type=ImportError)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    generator = torch.Generator().manual_seed(0)
+    rows, keys = (torch.randn(count, dim, generator=generator).to(device) for count in (queries, words))
+    norms = torch.rand(words, generator=generator).to(device)
+    pools = torch.randint(-1, words, (queries, pool), generator=generator).to(device)
+    scores, wanted = torch.full(pools.shape, 7.0, device=device), torch.tensor([0, queries - 1]).to(device)
+    kernel.score_pools(rows, keys, norms, pools, wanted, scores, -1e30)
+    expected = torch.bmm(keys[pools], rows[:, :, None])[:, :, 0] * norms[pools]
+    expected[pools < 0] = -1e30
+    torch.testing.assert_close(scores[wanted], expected[wanted], atol=1e-4, rtol=1e-4)
+    assert (scores[1:-1] == 7).all()

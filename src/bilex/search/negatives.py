@@ -13,6 +13,7 @@ weighted sum over the nearest keys of a query comes from the same rows as the sc
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -104,6 +105,7 @@ class HardNegatives:
         self.searched = 0
         self.forbidden = forbidden.table().to(keys.device)
         self.on_gpu = keys.device.type == "cuda"
+        self.fused = self.on_gpu and keys.dtype == torch.float32 and find_spec("triton") is not None
         self.memory = _BLOCK_MEMORY[self.on_gpu]
         # How far a product of two unit rows may be off.
         self.error = UNIT_ERROR if self.on_gpu else 2.0**-23 * (keys.shape[1] + 4)
@@ -154,6 +156,11 @@ class HardNegatives:
             tensors = now.queries, self.keys, now.inverse_norm, self.pool, self.scores, self.level, wanted
             arrays = [tensor.contiguous().numpy() for tensor in tensors]
             in_threads(len(wanted), lambda start, stop: score_pools(*arrays, start, stop), _QUERIES_PER_TASK)
+        elif self.fused and len(wanted):
+            from bilex.search import triton_pools
+
+            tensors = now.queries, self.keys, now.inverse_norm, self.pool, wanted, self.scores
+            triton_pools.score_pools(*tensors, _FORBIDDEN)
         else:
             size = self.memory // (self.pool.shape[1] * self.keys.shape[1] * 4)
             in_blocks(len(wanted), size, lambda block: self._score(now, wanted[block]))
