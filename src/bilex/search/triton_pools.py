@@ -1,6 +1,6 @@
 """A fused GPU kernel that scores pooled keys where they lie.
 
-A gathered copy of the pools would be queries × pool × dimension floats, written and read again in each update.
+A gathered copy of the pools would be queries × pool × dimension floats, written and read in each update.
 """
 
 from __future__ import annotations
