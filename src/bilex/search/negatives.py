@@ -159,8 +159,10 @@ class HardNegatives:
         elif self.fused and len(wanted):
             from bilex.search import triton_pools
 
-            tensors = now.queries, self.keys, now.inverse_norm, self.pool, wanted, self.scores
-            triton_pools.score_pools(*tensors, _FORBIDDEN)
+            norms = now.inverse_norm
+            triton_pools.score_pools(
+                now.queries, self.keys, norms, self.pool, wanted, self.scores, _FORBIDDEN
+            )
         else:
             size = self.memory // (self.pool.shape[1] * self.keys.shape[1] * 4)
             in_blocks(len(wanted), size, lambda block: self._score(now, wanted[block]))
