@@ -43,7 +43,8 @@ class Heard:
 
 
 def small_c1(iterations: int) -> C1:
-    return C1(device="cpu", iterations=iterations, updates=2, warm_up=0, frequent=100, augment=50)
+    limits = {"updates": 2, "warm_up": 0, "frequent": 100, "augment": 50}
+    return C1(preset="paper", device="cpu", iterations=iterations, **limits)
 
 
 def matrices(aligner: C1) -> list[bytes]:

@@ -302,9 +302,9 @@ class C1Settings(Aligner):
         """
         if self.preset != "auto":
             return self
-        extent, early = (1.0, 0.5) if self.has_few(seeds) else (0.65, 0.75)
-        if self.updates is not None:  # the user's number of updates is taken as it is
-            extent = early = 1.0
+        # Few seeds need whole rounds; the user's number of updates is taken as it is.
+        whole = self.has_few(seeds) or self.updates is not None
+        extent, early = (1.0, 1.0) if whole else (0.65, 0.75)
         return replace(
             self,
             preset="best",
