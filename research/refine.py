@@ -102,7 +102,7 @@ def case(model: Translator, pool: Lexicon, before: dict[Any, bool], count: int, 
     started = time.perf_counter()
     report = model.refine(decided, progress=SILENT)
     seconds = round(time.perf_counter() - started, 1)
-    after = hits(model.space, free) if report.moved else {}
+    after = hits(model.space, free) if report.refitted else {}
     model.undo_refine()
     exact = all(
         np.array_equal(kept, side.vectors)
@@ -111,7 +111,7 @@ def case(model: Translator, pool: Lexicon, before: dict[Any, bool], count: int, 
     asked = [("forward", a) for a in free.translations()]
     asked += [("backward", b) for b in dict.fromkeys(b for _, b in free.pairs)]
     old = np.array([before[one] for one in asked], float)
-    new = np.array([after[one] for one in asked], float) if report.moved else old
+    new = np.array([after[one] for one in asked], float) if report.refitted else old
     error = 196 * float((new - old).std()) / len(asked) ** 0.5
     return {
         "words": len(asked),
@@ -121,10 +121,8 @@ def case(model: Translator, pool: Lexicon, before: dict[Any, bool], count: int, 
         "interval": round(error, 3),
         "changed per decision": round(report.changed / count, 3),
         "undo exact": exact,
-        "width": report.width,
-        "step": report.step,
-        "decisions": report.decisions,
-        "seeds": report.seeds,
+        "refitted": report.refitted,
+        "held out": report.held_out,
         "seconds": seconds,
     }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.maps import Center, Dense, Linear, Map, Tanh, Unit
+from bilex.aligners.maps import Center, Dense, Linear, Local, Map, Tanh, Unit
 from bilex.core.errors import BilexError
 
 RNG = np.random.default_rng(0)
@@ -86,3 +86,12 @@ def test_torch_takes_rows_of_any_length() -> None:
 def test_torch_hands_steps_that_it_does_not_know_to_numpy() -> None:
     network = Map([Dense(MATRIX, np.ones(4)), Tanh(), Unit()])
     np.testing.assert_allclose(network(ROWS, device=torch.device("cpu")), network(ROWS), atol=1e-6)
+
+
+def test_the_local_step_of_older_models_moves_only_rows_near_an_anchor() -> None:
+    rows = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]], np.float32)
+    local = Local([[1.0, 0.0, 0.0]], [[0.0, 0.0, 0.5]], [0.1], [1.0])
+    kinds, tensors = Map([local]).state("map")
+    moved = Map.from_state("map", kinds, tensors.__getitem__)(rows)
+    expected = 2 * np.array([1.0, 0.0, 0.25]) / np.linalg.norm([1.0, 0.0, 0.25])
+    np.testing.assert_allclose(moved, [expected, rows[1]], atol=1e-6)

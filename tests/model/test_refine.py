@@ -37,9 +37,22 @@ def test_decisions_help_words_that_nobody_decided(model: Translator) -> None:
     before = model.evaluate(FREE, bootstrap=0)
     report = model.refine(WORLD.pairs(60, 400).pairs)
     after = model.evaluate(FREE, bootstrap=0)
-    assert report.moved and report.decisions[1] > 0 and report.seeds[1] >= 0
+    assert report.refitted and report.held_out[0] == round(340 / 3) and report.held_out[1] > 0
     assert after.csls.mrr + after.backward.csls.mrr > before.csls.mrr + before.backward.csls.mrr
-    assert report.changed <= 5 * 340 and "340" in report.note
+    assert 0 < report.changed <= 300 and f"{report.changed} other words" in report.note
+
+
+def test_few_decisions_change_no_other_word(model: Translator) -> None:
+    before = dict(zip(WORLD.source.index_to_key, first_answers(model), strict=True))
+    decided = WORLD.pairs(60, 200).pairs
+    report = model.refine(decided)
+    assert not report.refitted and report.changed == 0
+    assert "from 250 newly accepted words on, and there are 140" in report.note
+    after = dict(zip(WORLD.source.index_to_key, first_answers(model), strict=True))
+    taken = {answer for _, answer in decided}
+    assert all(after[a] == b for a, b in decided)
+    changed = [word for word in before if word not in dict(decided) and after[word] != before[word]]
+    assert all(before[word] in taken for word in changed), "only a word whose answer was decided may change"
 
 
 def test_wrong_decisions_do_little_harm_to_other_words(model: Translator) -> None:
@@ -68,7 +81,7 @@ def test_undo_is_exact(model: Translator) -> None:
 
 
 def test_a_refined_model_is_saved_and_its_maps_lead_into_its_space(model: Translator, tmp_path) -> None:
-    assert model.refine(WORLD.pairs(60, 400).pairs).moved
+    assert model.refine(WORLD.pairs(60, 400).pairs).refitted
     model.save(tmp_path / "model")
     loaded = Translator.load(tmp_path / "model", device="cpu")
     assert first_answers(loaded) == first_answers(model)
@@ -85,7 +98,7 @@ def test_nothing_new_changes_nothing(model: Translator) -> None:
     rows = np.array(model.space.source.vectors)
     again = model.refine(WORLD.pairs(0, 60).pairs)
     unknown = model.refine([("unheard", "of")])
-    assert not again.moved and again.accepted == 0 and not unknown.moved and unknown.accepted == 1
+    assert not again.refitted and again.accepted == 0 and not unknown.refitted and unknown.accepted == 1
     assert unknown.missing == (("unheard", "of"),) and not again.missing
     assert np.array_equal(rows, model.space.source.vectors)
 
@@ -93,7 +106,7 @@ def test_nothing_new_changes_nothing(model: Translator) -> None:
 def test_words_held_out_are_known_but_teach_nothing(model: Translator) -> None:
     pairs = WORLD.pairs(60, 400).pairs
     report = model.refine(pairs, held_out={a for a, _ in pairs})
-    assert not report.moved
+    assert not report.refitted
     assert all(model.translate(a, 1)[0].word == b for a, b in Lexicon(pairs[:20]).pairs)
 
 
@@ -106,8 +119,8 @@ def test_many_decisions_are_seeds_of_a_new_fit(tmp_path) -> None:
     free, decided = LARGE.pairs(1000, 1500), LARGE.pairs(60, 800)
     before, rows = model.evaluate(free, bootstrap=0), np.array(model.space.source.vectors)
     report = model.refine(decided.pairs)
-    assert report.moved and report.refitted and report.width is None and "fitted again" in report.note
-    assert report.decisions[0] == round(740 / 3) and report.decisions[1] > 0
+    assert report.refitted and "fitted again" in report.note
+    assert report.held_out[0] == round(740 / 3) and report.held_out[1] > 0
     by_hand = Translator("procrustes").fit(
         LARGE.source, LARGE.target, Lexicon([*given.pairs, *decided.pairs]), calibrate=False
     )

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float32]
 
-LOCAL_COSINE = 0.25
-
 
 class MapStep:
     """One stage of a map: some tensors, and a function of rows.
@@ -205,10 +203,10 @@ class OwnBesideEncoders(_Mapper):
 
 
 class Local(MapStep):
-    """Move each row by the mean of some pulls, weighted by its cosine to their anchors.
+    """Shift unit rows by pulls of anchors near them; in models that older versions refined.
 
     A unit row u becomes u + step · Σ w·pull / (1 + Σ w), made unit, with w = exp((u·anchor − 1) / width);
-    anchors below a cosine of `LOCAL_COSINE` do not count, and a row far from all of them stays as it is.
+    anchors with a cosine below 0.25 do not count. Lengths stay.
     """
 
     kind = "local"
@@ -219,26 +217,15 @@ class Local(MapStep):
     step: Array
 
     def __call__(self, rows: Array) -> Array:
-        """The moved rows, of the same lengths."""
-        return moved_rows(rows, self.shift(rows), self.step.item())
-
-    def shift(self, rows: Array) -> Array:
-        """The weighted mean of the pulls for each row; zero for a row far from all anchors."""
-        weights = unit_rows_float32(rows) @ self.anchors.T
-        far = weights < LOCAL_COSINE
-        weights = np.exp((weights - 1) / self.width)
-        weights[far] = 0
-        shift: Array = (weights @ self.pulls) / (1 + weights.sum(axis=1, keepdims=True))
-        return shift
-
-
-def moved_rows(rows: Array, shift: Array, step: float) -> Array:
-    """Rows with their directions shifted and their lengths kept; rows without a shift stay as they are."""
-    near = shift.any(axis=1)
-    lengths = np.linalg.norm(rows[near], axis=1, keepdims=True)
-    result = rows.copy()
-    result[near] = unit_rows_float32(unit_rows_float32(rows[near]) + np.float32(step) * shift[near]) * lengths
-    return result
+        """The shifted rows."""
+        unit = unit_rows_float32(rows)
+        cosines = unit @ self.anchors.T
+        weights = np.where(cosines < 0.25, 0, np.exp((cosines - 1) / self.width))
+        shift = (weights @ self.pulls) / (1 + weights.sum(axis=1, keepdims=True))
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.where(
+            shift.any(axis=1)[:, None], unit_rows_float32(unit + self.step * shift) * lengths, rows
+        )
 
 
 class Map:
