@@ -30,7 +30,13 @@ from bilex import C1, Lexicon, Translator, WordVectors
 from bilex.core.errors import BilexError
 from bilex.data import sample_path
 from bilex.fit import trial
-from bilex.fit.calibration import DIRECTIONS, Asked, ask, error_by_chance, expected_calibration_error
+from bilex.fit.calibration import (
+    DIRECTIONS,
+    Answers,
+    answer_records,
+    error_by_chance,
+    expected_calibration_error,
+)
 from research.packed import read_dictionary, read_vectors
 
 Row = dict[str, Any]
@@ -115,7 +121,7 @@ def save_features(file: Path, translator: Translator, kinds: dict[str, Any]) -> 
     """Write records of answers as arrays, which are named KIND.DIRECTION.RETRIEVAL.PART."""
     arrays: dict[str, Any] = {}
     for kind, records in kinds.items():
-        found = records if isinstance(records, dict) else ask(translator.space, records)
+        found = records if isinstance(records, dict) else answer_records(translator.space, records)
         for (direction, retrieval), asked in found.items():
             parts = {name: np.asarray(part) for name, part in vars(asked).items()}
             arrays |= {f"{kind}.{direction}.{retrieval}.{name}": part for name, part in parts.items()}
@@ -123,14 +129,16 @@ def save_features(file: Path, translator: Translator, kinds: dict[str, Any]) -> 
     np.savez_compressed(file, **arrays)
 
 
-def read_features(file: Path) -> dict[str, dict[tuple[str, str], Asked]]:
+def read_features(file: Path) -> dict[str, dict[tuple[str, str], Answers]]:
     """What `save_features` wrote, by kind."""
     found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
     with np.load(file) as arrays:
         for name in arrays:
             kind, direction, retrieval, part = name.split(".")
             found.setdefault(kind, {}).setdefault((direction, retrieval), {})[part] = arrays[name]
-    return {kind: {key: Asked(**parts) for key, parts in records.items()} for kind, records in found.items()}
+    return {
+        kind: {key: Answers(**parts) for key, parts in records.items()} for kind, records in found.items()
+    }
 
 
 def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
@@ -142,10 +150,10 @@ def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
     records: dict[str, Any] = {}
 
     def remembered(*arguments: Any) -> Any:
-        records["trial"] = ask(*arguments)
+        records["trial"] = answer_records(*arguments)
         return records["trial"]
 
-    trial.ask = remembered  # type: ignore[assignment,attr-defined]
+    trial.answer_records = remembered  # type: ignore[assignment,attr-defined]
     lexicon = seeds if len(seeds) else None
     translator.fit(source, target, lexicon, progress=False, calibrate=preset == "auto")
     row["seconds"] = round(time.perf_counter() - started, 2)

@@ -15,7 +15,7 @@ from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
 from bilex.core.errors import BilexError
 from bilex.fit import fit, trial
-from bilex.fit.calibration import Records, ask
+from bilex.fit.calibration import AnswerRecords, answer_records
 from bilex.fit.trial import Decisions, hold_out, word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
@@ -77,12 +77,12 @@ def test_the_trial_learns_neither_word_nor_answer_of_the_held_out(
         learned.append(lexicon)
         return original(self, source, target, lexicon, **rest)
 
-    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
+    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> AnswerRecords:
         asked.append(held_out)
-        return ask(space, held_out, seeds)
+        return answer_records(space, held_out, seeds)
 
     monkeypatch.setattr(C1, "fit", spy)
-    monkeypatch.setattr(trial, "ask", watched)
+    monkeypatch.setattr(trial, "answer_records", watched)
     several = [(a, world.target.index_to_key[i + 7]) for i, (a, _) in enumerate(world.pairs(0, 60).pairs)]
     seeds = Lexicon([*world.pairs(0, 300).pairs, *several])
     fit(C1(**SHORT, device="cpu"), world.source, world.target, seeds)
@@ -106,10 +106,10 @@ def test_few_seeds_give_no_confidences_and_say_so(world: Planted, count: int, ca
 def test_a_trial_that_fails_leaves_the_fit_without_confidences(
     world: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
+    def broken(space: Space, held_out: Lexicon, seeds: Lexicon) -> AnswerRecords:
         raise BilexError("no answers.")
 
-    monkeypatch.setattr(trial, "ask", broken)
+    monkeypatch.setattr(trial, "answer_records", broken)
     fitted = fit(C1(**SHORT, device="cpu"), world.source, world.target, world.pairs(0, 250))
     assert not fitted.report.trial.ran and fitted.maps
     assert fitted.calibration.note == "not calibrated: the trial could not be finished (no answers.)"

@@ -8,11 +8,11 @@ import pytest
 from bilex.aligners.procrustes import Procrustes
 from bilex.fit.calibration import (
     PRIOR,
-    Asked,
+    AnswerRecords,
+    Answers,
     Logistic,
-    Records,
     _retrieve,
-    ask,
+    answer_records,
     error_by_chance,
     expected_calibration_error,
     features,
@@ -77,12 +77,12 @@ def test_all_right_and_all_wrong_stay_finite() -> None:
     assert stated(Logistic.fit(scores, np.zeros(scores.shape, bool)), scores).max() < 0.1
 
 
-def records(truth: Logistic, words: int) -> Records:
+def records(truth: Logistic, words: int) -> AnswerRecords:
     """Answers to held-out words of which `truth` says how many are right."""
     rng = np.random.default_rng(6)
     scores, first = falling(rng, words, 5) / 4, rng.integers(0, 5000, words)
     right = rng.random(scores.shape) < truth(scores, first)
-    asked = Asked(scores, first, right, scores, first)
+    asked = Answers(scores, first, right, scores, first)
     return {("forward", "csls"): asked, ("backward", "csls"): asked}
 
 
@@ -160,12 +160,12 @@ def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytes
 
     asked: list[Lexicon] = []
 
-    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
+    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> AnswerRecords:
         asked.append(held_out)
-        return ask(space, held_out, seeds)
+        return answer_records(space, held_out, seeds)
 
     monkeypatch.setattr(Procrustes, "fit", spy)
-    monkeypatch.setattr("bilex.fit.trial.ask", watched)
+    monkeypatch.setattr("bilex.fit.trial.answer_records", watched)
     Translator(Procrustes(device="cpu")).fit(world.source, world.target, world.pairs(0, 600))
     assert [len(lexicon) for lexicon in learned] == [600 - len(asked[0]), 600]
     assert not {a for a, _ in learned[0].pairs} & {a for a, _ in asked[0].pairs}

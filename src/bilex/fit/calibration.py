@@ -1,12 +1,12 @@
-"""How sure is a proposed translation? Learned on held-out seed pairs, never on a test set.
+"""Confidences: the probability that a proposed translation is right, learned on held-out seed pairs.
 
-A confidence is a logistic function of four numbers of candidate j of a query, whose scores s fall: its score
-s_j, its lead s_1 - s_2 if it is the first, its lag s_j - s_1, and log(100 + rank of the first answer): at the
-same score, a frequent word is more often wrong. Slopes are never negative, so that confidences fall with the
-scores. Held-out seeds are more frequent than the words that people look up, and there are few of them.
-Therefore, for C1, a function that was fitted to the test dictionaries of other vectors (`PRIOR`) counts three
-times as much as the one that the held-out words give, unless these speak against it. research/calibration.md
-says how both were chosen and how far confidences were off.
+A confidence is a logistic function of four features of candidate j of a query with falling scores s: its
+score s_j, its lead s_1 - s_2 if it is the first, its lag s_j - s_1, and log(100 + rank of the first answer):
+at the same score, a frequent word is more often wrong. Slopes are never negative, so that confidences fall
+with the scores. Held-out seeds are few, and more frequent than the words that people look up. For C1, the
+log-odds are therefore a weighted mean of a function fitted to the test dictionaries of other vectors
+(`PRIOR`, weight 0.75) and of the one fitted to the held-out words; a prior that fits these badly has less
+weight. research/calibration.md describes how both were chosen, and the remaining error.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _BINS = 10
 _POOL = 100
 _PENALTY = 1.0
 _RANK_OFFSET = 100
-# Of so many of the most frequent words, so many are asked beside the held-out ones; so many similar words of
-# each are re-ranked.
-_FREQUENT, _FREQUENT_ASKED, _FREQUENT_POOL = 10_000, 200, 20
-# The prior counts this much where it loses less than the first number of log-likelihood per held-out word
-# against the model's own function, and nothing where it loses more than the second.
+# Besides the held-out words, this number of the most frequent words is translated; the last number is the
+# candidates that are re-ranked for each.
+_FREQUENT, _FREQUENT_SAMPLE, _FREQUENT_POOL = 10_000, 200, 20
+# The weight of the prior, if its log-likelihood per held-out word is at most `_PLAUSIBLE` lower than that of
+# the function fitted to these words; it falls to zero at `_IMPLAUSIBLE`.
 _PRIOR_WEIGHT, _PLAUSIBLE, _IMPLAUSIBLE = 0.75, 0.1, 0.3
 
 
@@ -61,7 +61,7 @@ class Logistic:
 
     @classmethod
     def fit(cls, scores: npt.ArrayLike, right: Truths) -> Logistic:
-        """The most likely function of score, lead and lag, with a light pull of the slopes towards 0.
+        """The maximum-likelihood function of score, lead and lag, with a light L2 penalty on the slopes.
 
         Args:
             scores: Falling scores, one query per row.
@@ -88,7 +88,7 @@ class Logistic:
         return cls(float(found.x[0] - slopes @ mean), (score, lead, lag, 0.0))
 
     def mixed(self, other: Logistic, weight: float) -> Logistic:
-        """The function whose log-odds lie between this one's and another's, which counts `weight`."""
+        """The function whose log-odds are the mean of this one's and another's, which has `weight`."""
         ours, theirs = np.array([self.bias, *self.slopes]), np.array([other.bias, *other.slopes])
         bias, *slopes = ((1 - weight) * ours + weight * theirs).tolist()
         return Logistic(bias, (slopes[0], slopes[1], slopes[2], slopes[3]))
@@ -134,17 +134,17 @@ def error_by_chance(confidence: npt.ArrayLike, seed: int = 0, draws: int = 200) 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The confidence of one direction and retrieval, and how far it can be trusted.
+    """The confidence of one direction and retrieval, and its error.
 
     Attributes:
         model: From scores to confidence.
-        words: Held-out words that it was learned on.
-        accuracy: P@1 on those words, which the fit that was scored had not seen.
-        error: Expected calibration error of the first proposals, by cross-validation over the words.
-        error_by_chance: What that error would be on average if the confidences were exactly true.
+        words: The number of held-out words that it was learned on.
+        accuracy: P@1 on those words.
+        error: Expected calibration error of the first answers, by cross-validation over the words.
+        error_by_chance: The mean of that error if the confidences were exactly right.
         brier: Mean squared difference between confidence and truth, by cross-validation.
-        frequent: Mean confidence of the first answers to frequent words that are no seeds; NaN where it was
-            not measured.
+        frequent: Mean confidence of the first answers to frequent words that are no seeds; NaN if not
+            measured.
     """
 
     model: Logistic
@@ -166,12 +166,12 @@ class Calibration:
     def confidence(
         self, scores: Floats, rows: Rows, direction: Direction, retrieval: Retrieval
     ) -> Numbers | None:
-        """The confidence of each of a query's candidates, or None where none was learned.
+        """The confidence of each candidate, or None where none was learned.
 
         Args:
             scores: Falling scores, one query per row; at least two columns, for the lead of the first.
             rows: The candidates, as rows of their vocabulary, in the same shape.
-            direction: The direction asked.
+            direction: The direction of translation.
             retrieval: The retrieval that made the scores.
         """
         part = self.parts.get((direction, retrieval))
@@ -227,15 +227,11 @@ def _finite(value: object) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The best candidates of some words, one direction and retrieval.
+class Answers:
+    """The best candidates of held-out words in one direction and retrieval, and of frequent words.
 
-    Attributes:
-        scores: Of held-out words.
-        first: Rows of the first candidates.
-        right: Which candidates are right.
-        frequent_scores: The same of frequent words that are no seeds.
-        frequent_first: Rows of their first candidates.
+    `scores` and `right` (whether a candidate is a translation) have one row per word, `first` the row of the
+    first candidate; `frequent_scores` and `frequent_first` are the same of frequent words that are no seeds.
     """
 
     scores: Floats
@@ -244,75 +240,66 @@ class Asked:
     frequent_scores: Floats
     frequent_first: Rows
 
-    def __add__(self, other: Asked) -> Asked:
-        return Asked(*(np.concatenate([a, getattr(other, name)]) for name, a in vars(self).items()))
+
+AnswerRecords = dict[tuple[Direction, Retrieval], Answers]
 
 
-Records = dict[tuple[Direction, Retrieval], Asked]
+def answer_records(space: Space, held_out: Lexicon, seeds: Lexicon | None = None) -> AnswerRecords:
+    """Translate the words of pairs that a space was not learned from.
 
-
-def ask(space: Space, held_out: Lexicon, seeds: Lexicon | None = None) -> Records:
-    """Ask a space for the words of pairs that it was made without.
-
-    Args:
-        space: Two vocabularies in one space, learned without `held_out`.
-        held_out: Word pairs with known answers.
-        seeds: All seeds; with them, some frequent words that are none are asked too.
+    With all `seeds`, a sample of frequent words that are none is translated too.
     """
-    records: Records = {}
+    records: AnswerRecords = {}
     for direction in DIRECTIONS:
         query_side, key_side = space.sides(direction)
         pairs = held_out if direction == "forward" else held_out.swapped()
         covered = pairs.covered(query_side.key_to_index, key_side.key_to_index).translations()
         if not covered:
             continue
-        golds = [key_side.rows(targets) for targets in covered.values()]
+        translations = [key_side.rows(targets) for targets in covered.values()]
         frequent = np.zeros(0, np.int64)
         if seeds is not None:
             known = {pair[direction == "backward"] for pair in (*seeds.pairs, *held_out.pairs)}
             frequent = frequent_rows(query_side.index_to_key, known)
-        asked = _retrieve(space, query_side.rows(covered), direction)
+        found = _retrieve(space, query_side.rows(covered), direction)
         others = _retrieve(space, frequent, direction, _FREQUENT_POOL) if len(frequent) else {}
-        for retrieval, (scores, rows) in asked.items():
-            right = np.stack([np.isin(found, gold) for found, gold in zip(rows, golds, strict=True)])
+        for retrieval, (scores, rows) in found.items():
+            right = np.stack([np.isin(row, right) for row, right in zip(rows, translations, strict=True)])
             more = others.get(retrieval, (scores[:0], rows[:0]))
-            records[direction, retrieval] = Asked(scores, rows[:, 0], right, more[0], more[1][:, 0])
+            records[direction, retrieval] = Answers(scores, rows[:, 0], right, more[0], more[1][:, 0])
     return records
 
 
 def frequent_rows(words: list[str], known: Collection[str]) -> Rows:
-    """Some of the most frequent words, without the known ones, evenly over their ranks."""
+    """A sample of the most frequent words, without the known ones, evenly over their ranks."""
     rows = [row for row, word in enumerate(words[:_FREQUENT]) if word not in known]
-    step = -(-len(rows) // _FREQUENT_ASKED) or 1
+    step = -(-len(rows) // _FREQUENT_SAMPLE) or 1
     return np.array(rows[::step], np.int64)
 
 
-def learn_confidences(records: Records, seed: int = 0, *, pooled: bool = False) -> Calibration:
-    """Confidences from the answers to held-out words.
+def learn_confidences(records: AnswerRecords, seed: int = 0, *, pooled: bool = False) -> Calibration:
+    """Confidences from the answers to held-out words; none, and a note, with fewer than 40 words.
 
-    Args:
-        records: What `ask` gave, or sums of that over several parts of the words.
-        seed: For the folds of the cross-validation.
-        pooled: Whether `PRIOR` counts: it was fitted to models of C1, and other methods have other scores.
-
-    Returns:
-        The confidences; without any, and a note, if fewer than 40 words were asked in a direction.
+    `seed` is for the folds of the cross-validation. `pooled` uses `PRIOR`, which was fitted to models of C1;
+    scores of other methods are different.
     """
     for direction in DIRECTIONS:
-        asked = records.get((direction, "csls"))
-        words = 0 if asked is None else len(asked.scores)
+        answers = records.get((direction, "csls"))
+        words = 0 if answers is None else len(answers.scores)
         if words < FEWEST_WORDS:
             return Calibration(
                 note=f"not calibrated: {words} held-out words have a known translation, and at "
                 f"least {FEWEST_WORDS} are needed"
             )
-    parts = {key: _learn(asked, PRIOR[key[1]] if pooled else None, seed) for key, asked in records.items()}
+    parts = {
+        key: _learn(answers, PRIOR[key[1]] if pooled else None, seed) for key, answers in records.items()
+    }
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 
 def calibrate(space: Space, held_out: Lexicon, seed: int = 0, seeds: Lexicon | None = None) -> Calibration:
-    """Learn confidences from pairs that the space was not made with; see `ask` and `learn_confidences`."""
-    return learn_confidences(ask(space, held_out, seeds), seed)
+    """Learn confidences from pairs that the space was not learned from."""
+    return learn_confidences(answer_records(space, held_out, seeds), seed)
 
 
 def _retrieve(
@@ -320,8 +307,8 @@ def _retrieve(
 ) -> dict[Retrieval, tuple[Floats, Rows]]:
     """The best candidates of some words by CSLS and by plain similarity.
 
-    CSLS needs r of the candidates only, so the most similar words of each query are taken and
-    re-ranked: on a full-size vocabulary that is a tenth of the work of knowing r of every word.
+    The most similar words of each query are re-ranked by CSLS, which needs r of these candidates only: on a
+    full vocabulary a tenth of the work of computing r of every word.
     """
     query_side, key_side = space.sides(direction)
     vectors = np.asarray(query_side.vectors[queries])
@@ -339,16 +326,16 @@ def _retrieve(
     }
 
 
-def _learn(asked: Asked, prior: Logistic | None, seed: int) -> Calibrated:
-    """Fit the model on all words; judge it on words that each fold's own fit did not see."""
-    words = len(asked.scores)
+def _learn(answers: Answers, prior: Logistic | None, seed: int) -> Calibrated:
+    """Fit the function to all words; estimate its error by cross-validation."""
+    words = len(answers.scores)
     folds = np.random.default_rng(seed).permutation(words) % _FOLDS
     first = np.empty(words)
     for fold in range(_FOLDS):
         inside, outside = folds != fold, folds == fold
-        model = _between(asked.scores[inside], asked.first[inside], asked.right[inside], prior)
-        first[outside] = model(asked.scores[outside], asked.first[outside])[:, 0]
-    model, right = _between(asked.scores, asked.first, asked.right, prior), asked.right[:, 0]
+        model = _between(answers.scores[inside], answers.first[inside], answers.right[inside], prior)
+        first[outside] = model(answers.scores[outside], answers.first[outside])[:, 0]
+    model, right = _between(answers.scores, answers.first, answers.right, prior), answers.right[:, 0]
     found = Calibrated(
         model=model,
         words=words,
@@ -357,13 +344,13 @@ def _learn(asked: Asked, prior: Logistic | None, seed: int) -> Calibrated:
         error_by_chance=error_by_chance(first, seed),
         brier=float(np.mean((first - right) ** 2)),
     )
-    if not len(asked.frequent_scores):
+    if not len(answers.frequent_scores):
         return found
-    return replace(found, frequent=float(model(asked.frequent_scores, asked.frequent_first)[:, 0].mean()))
+    return replace(found, frequent=float(model(answers.frequent_scores, answers.frequent_first)[:, 0].mean()))
 
 
 def _between(scores: Floats, first: Rows, right: Truths, prior: Logistic | None) -> Logistic:
-    """Between what some words say and the prior, which counts less the worse it fits them."""
+    """The function of some words, averaged with the prior, whose weight is less the worse it fits them."""
     own = Logistic.fit(scores, right)
     if prior is None:
         return own

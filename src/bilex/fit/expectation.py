@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
-from bilex.fit.calibration import DIRECTIONS, Calibration, ask
+from bilex.fit.calibration import DIRECTIONS, Calibration, answer_records
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -16,11 +16,11 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
 
-# Below these shares of right first answers a model is of no use, and of use only to a reader who checks.
+# Below these shares of right first answers a model is useless, and useful only if its answers are checked.
 _NO_USE, _WITH_CARE = 0.1, 0.3
-# Words of a dictionary are translated better than all frequent words, among them names and inflected forms,
-# by so much; and the difference varies by so much. Fitted to 50 directions of three families of vectors;
-# fitted without a family, the interval held in 96 % of the directions (research/promises.md).
+# The difference in P@1 between the words of a dictionary and all frequent words, which include names and
+# inflected forms, and its standard deviation. Fitted to 50 directions of three families of vectors; with one
+# family left out, the interval contained the true value in 96 % of the directions (research/promises.md).
 EASIER, SPREAD = 0.055, 0.07
 # The same for seeds that were predicted from other seeds, beyond what their number explains.
 _OTHER_WORDS = 0.1
@@ -34,12 +34,12 @@ class Expectation:
     """The share of words of a test dictionary like XLING whose first answer will be right, by direction.
 
     Attributes:
-        words: Held-out seed words that were asked, by direction.
+        words: The number of held-out seed words, by direction.
         right: Of these, the words whose first answer was a translation.
         how: "held out" (a tenth of the seeds, one fit), "in turn" (each third of few seeds predicted from the
             other two), or why nothing was measured.
-        shares: The expected shares, from the confidences of frequent words; empty where there are none, and
-            the share of right seed words is expected.
+        shares: The expected shares, from the confidences of frequent words; if empty, the share of right
+            seed words is expected.
     """
 
     words: dict[str, int]
@@ -126,7 +126,9 @@ def from_few_seeds(
             fitted = shortened.clone().fit(*small, usable.without(held_out, by="word"))
         except BilexError:
             return Expectation({}, {}, "there are too few seeds to predict some of them from the others")
-        for (side, retrieval), asked in ask(Space.from_aligner(fitted, source, target), held_out).items():
+        for (side, retrieval), asked in answer_records(
+            Space.from_aligner(fitted, source, target), held_out
+        ).items():
             if retrieval == "csls":
                 words[side] += len(asked.right)
                 right[side] += int(asked.right[:, 0].sum())

@@ -32,14 +32,14 @@ _ALIGNER, _ENCODER, _TRIAL = "aligner", "encoder", "trial"  # the parts of a che
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What `fit` learned.
+    """The result of `fit`.
 
     Attributes:
         aligner: A fitted copy of the aligner, with the settings that were chosen.
         space: Both vocabularies in one space: the aligner's, or with a language model the combined one.
         stage: What stage C2 made; None without a language model.
         calibration: Confidences, or a note why there are none.
-        report: What it was made from, how, and how well it does.
+        report: What it was made from, how, and its expected accuracy.
         seeds: The pairs it was learned from, and the rejected ones.
     """
 
@@ -52,9 +52,9 @@ class FitResult:
 
     @property
     def maps(self) -> tuple[Map, Map]:
-        """They take source and target vectors, as they come from their files, into the space.
+        """They map source and target vectors, as read from their files, into the space.
 
-        With a language model they take the static part there, and know nothing of the encoder's.
+        With a language model they map the static part only.
         """
         maps = self.aligner.source_map_, self.aligner.target_map_
         if self.stage is None:
@@ -78,7 +78,7 @@ def fit(
     checkpoint: Path | None = None,
     measure: bool = True,
 ) -> FitResult:
-    """Decide what was left open on held-out seeds, then learn from all of them.
+    """Choose λ and learn confidences on held-out seeds, then learn from all of them.
 
     Args:
         aligner: The method with its settings; it stays as it is, and a copy is fitted.
@@ -87,18 +87,18 @@ def fit(
         seeds: Seed pairs, source word first, with pairs that were rejected; None where the method needs none.
         encoder: Settings of stage C2, which adds a language model; None for none.
         rejected: More pairs that are no translations.
-        aligned: An earlier fit of this aligner to the same data: its maps are taken as they are, and the work
-            begins with stage C2, so that several language models share one fit.
+        aligned: An earlier fit of this aligner to the same data, whose maps are used, so that several language
+            models share one fit.
         calibrate: Whether confidences are learned in the trial.
         held_out: The share of the seeds' source words that the trial holds out; it takes more where that
             would be fewer than 200 words, but never more than a fifth.
-        progress: Receives how far the work is.
-        checkpoint: A folder where the state is kept; a run that was interrupted goes on from there.
-        measure: Whether the neighbourhoods of all words (the terms of CSLS) are measured at once; False
-            leaves that to the first search.
+        progress: Receives progress reports.
+        checkpoint: A folder for the state of the fit; an interrupted run resumes from it.
+        measure: Whether the CSLS terms of all words are computed at once; False leaves that to the first
+            search.
 
     Raises:
-        BilexError: The data or a setting makes no sense for this method, or the checkpoint cannot be written.
+        BilexError: The data or a setting does not suit the method, or the checkpoint cannot be written.
     """
     if not 0 < held_out < 1:
         raise BilexError(f"a share of {held_out} of the seeds cannot be held out; give one between 0 and 1.")
@@ -113,7 +113,7 @@ def fit(
     asked = aligner if aligned is None else aligned.aligner
     options = {"calibrate": calibrate, "held_out": held_out}
     if lexicon is not None and len(lexicon):
-        begin_step(progress, "choosing settings and learning confidences on held-out seeds")
+        begin_step(progress, "learning confidences on held-out seeds")
     decisions = _decisions(asked, source, target, lexicon, stage, options, progress, checkpoint)
     if aligned is None:
         fitted = aligner.clone()

@@ -1,4 +1,4 @@
-"""What a fit was made from, how, and what came of it: the content of a model's card."""
+"""What a fit was made from, how, and its results: the content of a model card."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class TrialReport:
 
 @dataclass(frozen=True, kw_only=True)
 class FitReport:
-    """Everything that is remembered of a fit; what is not known has a default that says so.
+    """Everything that is recorded about a fit; unknown values have defaults.
 
     Attributes:
         method: The aligner's name.
         method_summary: What it is, in a line.
         settings: Its settings.
         seeds_optional: Whether it can do without a seed dictionary.
-        report: What it says about its fit; from a file, its `StoredReport`.
-        fit_seconds: What fitting it took; NaN where that is not known.
+        report: The report of the aligner; from a file, its `StoredReport`.
+        fit_seconds: The time of the fit; NaN if unknown.
         resumed: Whether the work went on from a checkpoint, so that its seconds are those of a part.
         source_file: Where the source vectors came from, if from a file.
         target_file: The same for the target language.
@@ -76,7 +76,7 @@ class FitReport:
         seed_pairs_covered: Of these, those with both words in the vectors.
         expectation: How many held-out seed words were translated rightly.
         trial: What the held-out trial found.
-        language_model: What stage C2 says about itself; None without a language model.
+        language_model: The report of stage C2; None without a language model.
         bilex_version: Of the program.
         python_version: Of Python.
         processor: Where it was computed.
@@ -123,19 +123,7 @@ class FitReport:
         *,
         resumed: bool = False,
     ) -> FitReport:
-        """The report of a fitted aligner.
-
-        Args:
-            aligner: The aligner.
-            source: Source vectors.
-            target: Target vectors.
-            seeds: The seed pairs.
-            seconds: What fitting took.
-            expectation: What held-out seeds say.
-            trial: What the held-out trial found.
-            language_model: What stage C2 says.
-            resumed: Whether the work went on from a checkpoint.
-        """
+        """The report of a fitted aligner."""
         from bilex.search.low_precision.operands import used
 
         return cls(
@@ -166,7 +154,7 @@ class FitReport:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; without a language model nothing is said about one."""
+        """For JSON, without `language_model` if there is none."""
         stored = as_json(self)
         if self.language_model is None:
             del stored["language_model"]

@@ -21,7 +21,7 @@ from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import from_json
-from bilex.fit.calibration import FEWEST_WORDS, Calibration, ask, learn_confidences
+from bilex.fit.calibration import FEWEST_WORDS, Calibration, answer_records, learn_confidences
 from bilex.fit.report import TrialReport
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
@@ -171,7 +171,7 @@ class _Trial:
                 report = replace(report, note=note, mixing=mixing, mixing_scores=curve)
         calibration = Calibration()
         if calibrates:
-            records = ask(space, self.split[1], self.usable)
+            records = answer_records(space, self.split[1], self.usable)
             pooled = self.aligner.name == "c1" and self.encoder is None
             calibration = learn_confidences(records, self.aligner.seed, pooled=pooled)
         return Decisions(mixing=mixing, calibration=calibration, report=report)

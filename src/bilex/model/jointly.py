@@ -32,7 +32,7 @@ from bilex.core.languages import LanguagePair
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import from_json
-from bilex.fit.calibration import FEWEST_WORDS, Calibration, ask, learn_confidences
+from bilex.fit.calibration import FEWEST_WORDS, Calibration, answer_records, learn_confidences
 from bilex.fit.report import TrialReport
 from bilex.fit.trial import FAILURES, HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, not_calibrated, word_scores
 from bilex.lexicon import Lexicon
@@ -313,7 +313,7 @@ def _trial(
         mapped = {code: map_words(words, fits[chosen].maps[code]) for code, words in vocabularies.items()}
         for a, b in seeds:
             space = Space(mapped[a], mapped[b], "cosine", c1.device)
-            records = ask(space, tested.get((a, b), Lexicon([])), seeds[a, b])
+            records = answer_records(space, tested.get((a, b), Lexicon([])), seeds[a, b])
             calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
     return report, calibrations
 
