@@ -87,8 +87,8 @@ def fit(
         seeds: Seed pairs, source word first, with pairs that were rejected; None where the method needs none.
         encoder: Settings of stage C2, which adds a language model; None for none.
         rejected: More pairs that are no translations.
-        aligned: An earlier fit of this aligner to the same data, whose maps are used, so that several language
-            models share one fit.
+        aligned: An earlier fit of this aligner to the same data, whose maps are used, so that several
+            language models share one fit.
         calibrate: Whether confidences are learned in the trial.
         held_out: The share of the seeds' source words that the trial holds out; it takes more where that
             would be fewer than 200 words, but never more than a fifth.
