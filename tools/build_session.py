@@ -3,8 +3,8 @@
     python tools/build_session.py               about a minute on 2 idle cores
     python tools/build_session.py --output -    to the screen
 
-Every line after a $ is run as it stands, in a fresh folder; what follows it is what came out. Progress is
-left out, since it is never the same twice.
+Every line after a $ is run as it stands, in a fresh folder; what follows it is its output. Progress, dates
+and durations are left out, since they are never the same twice.
 """
 
 from __future__ import annotations
@@ -26,42 +26,40 @@ from bilex.vectors import WordVectors
 OUTPUT = Path(__file__).parents[1] / "docs" / "quickstart.md"
 STEPS: tuple[tuple[str, str], ...] = (
     (
-        "What would be done. The languages are taken from the names of the files.",
+        "Check the files first. bilex takes the languages from the names of the files.",
         "bilex align en.vec fi.vec --seeds seeds.tsv --preset quick --dry-run",
     ),
     (
-        "Learn, and write the model. The last lines say what to expect of it.",
+        "Align the two languages and write the model. The last lines say what to expect of it.",
         "bilex align en.vec fi.vec --seeds seeds.tsv --preset quick -o en-fi",
     ),
     (
-        "Translate. A translation that the seeds give is known; others have a confidence.",
+        "Translate words. A translation that the seeds give is marked as known; others have a confidence.",
         "bilex translate en-fi friend river --format table -k 3",
     ),
-    ("The other direction.", "bilex translate en-fi --reverse koira -k 3 --format table"),
-    ("What is this model?", "bilex info en-fi"),
-    ("Which seeds does it find unlikely? Some of them are wrong.", "bilex info en-fi --doubtful -k 6"),
+    ("Translate in the other direction.", "bilex translate en-fi --reverse koira -k 3 --format table"),
+    ("Describe the model.", "bilex info en-fi"),
     (
-        "A whole dictionary: pairs in which each word is the other's first answer.",
+        "List the seeds that the model finds unlikely. Some of them are wrong.",
+        "bilex info en-fi --doubtful -k 6",
+    ),
+    (
+        "Export a dictionary: pairs in which each word is the other's first answer.",
         "bilex lexicon en-fi --mutual --min-confidence 0.5 --no-numbers -o dictionary.tsv",
     ),
     ("", "tail -n 4 dictionary.tsv"),
     (
-        "How right is it? Words of a test dictionary that it did not learn from. NN is the nearest "
-        "neighbour; CSLS corrects it for words that are near to everything, and is the default.",
+        "Measure the accuracy on a test dictionary that the model did not learn from. NN ranks by cosine; "
+        "CSLS corrects the cosine for words that are near to everything, and is the default.",
         "bilex evaluate en-fi test.tsv",
     ),
 )
 _PROGRESS = re.compile(r"^(.*: (done|\d+%|[\d.]+) after [\d.]+ s|opened |Measuring|reading ).*$")
-_DURATION = re.compile(r"after \d+ s\.")
+_DURATIONS = ((r"after \d+ s\.", "after a while."), (r"20\d\d-\S+ with (.*), in [\d.]+ s$", r"DATE with \1"))
 
 
 def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
-    """Run the session in a folder of its own, and write it down.
-
-    Args:
-        sample: The folder of the sample.
-        steps: What is said before each command, and the command.
-    """
+    """Run the steps, each a sentence and a command, in a temporary folder; return the page."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for side in ("en", "fi"):
@@ -70,8 +68,8 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
             (folder / name).write_bytes((sample / name).read_bytes())
         parts = [part for step in steps for part in _step(*step, folder)]
     start = (
-        "# Quickstart\n\nEvery command on the packaged English–Finnish sample, and what it prints "
-        "(a terminal draws lines around tables). Write the sample out as files first:\n\n```console\n"
+        "# Quickstart\n\nThe main commands on the packaged English–Finnish sample, and what they print "
+        "(a terminal draws lines around tables). Write the sample to files first:\n\n```console\n"
         '$ SAMPLE=$(python -c "from bilex.data import sample_path; print(sample_path())")\n'
         "$ bilex convert $SAMPLE/en -o en.vec && bilex convert $SAMPLE/fi -o fi.vec\n"
         "$ cp $SAMPLE/seeds.tsv $SAMPLE/test.tsv .\n```"
@@ -85,7 +83,9 @@ def _step(said: str, command: str, folder: Path) -> Iterator[str]:
     stated = "\n".join(
         line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line)
     )
-    yield f"```console\n$ {command}\n{_DURATION.sub('after a while.', stated).rstrip()}\n```"
+    for pattern, plain in _DURATIONS:
+        stated = re.sub(pattern, plain, stated, flags=re.MULTILINE)
+    yield f"```console\n$ {command}\n{stated.rstrip()}\n```"
 
 
 def _run(command: str, folder: Path) -> str:
