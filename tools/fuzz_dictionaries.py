@@ -199,10 +199,8 @@ def check_reading(reading: Reading) -> None:
         assert entry.confidence is None or isinstance(entry.confidence, float)
         entry.note().encode("utf-8")
     assert reading.entries or reading.rejected
-    assert report.broken == sum(count for _, count in report.left_out) <= report.lines
-    sentence = report.sentence()
-    if sentence:
-        assert "\n" not in sentence
+    assert report.left_out.total() <= report.entries
+    assert all("\n" not in sentence for sentence in report.sentences())
 
 
 def dictionary_targets(folder: Path) -> list[DictionaryTarget]:

@@ -22,7 +22,8 @@ import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
-from bilex.corpus.preparing import LeftOut, read_texts
+from bilex.core.reading import FileReport
+from bilex.corpus.preparing import read_texts
 from bilex.corpus.tokens import Tokeniser
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.formats import LoadOptions, load
@@ -80,11 +81,8 @@ class VectorTarget:
         assert report is not None
         assert len(vectors) == report.kept == len(set(vectors.index_to_key)) > 0
         assert vectors.vectors.dtype == np.float32
-        left_out = sum(
-            tally.count
-            for tally in (report.broken, report.duplicates, report.not_finite, report.zero, report.markers)
-        )
-        assert report.entries == report.kept + left_out + report.merged
+        left_out = report.left_out.total() + report.markers + report.merged
+        assert report.entries == report.kept + left_out
         report.sentences()
         if self.decoded:
             rows = np.asarray(vectors.vectors)
@@ -100,7 +98,7 @@ class CorpusTarget:
     def __init__(self, scratch: Path) -> None:
         self.folder = scratch
         self.path = scratch
-        self.tokenisers = [Tokeniser("fr"), Tokeniser("en"), Tokeniser(divided=True)]
+        self.tokenisers = [Tokeniser("fr"), Tokeniser("en"), Tokeniser(tokenised=True)]
 
     def make(self, rng: random.Random) -> Mapping[str, bytes]:
         """Write a changed text."""
@@ -112,11 +110,11 @@ class CorpusTarget:
 
     def read(self, rng: random.Random) -> None:
         """Read it and cut it into words."""
-        left_out, tokeniser = LeftOut(), rng.choice(self.tokenisers)
+        report, tokeniser = FileReport(str(self.path)), rng.choice(self.tokenisers)
         with SILENT.task("reading") as task:
-            for line in read_texts(self.path, rng.choice((None, None, None, "id")), left_out, task):
+            for line in read_texts(self.path, rng.choice((None, None, None, "id")), report, task):
                 assert all(token and token == token.strip() for token in tokeniser.tokens(line)), line
-        assert all("\n" not in sentence for sentence in left_out.sentences())
+        assert all("\n" not in sentence for sentence in report.sentences())
 
 
 def vector_targets(scratch: Path) -> list[Target]:

@@ -11,13 +11,14 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
-from bilex.corpus.preparing import LeftOut, read_texts
+from bilex.core.reading import FileReport
+from bilex.corpus.preparing import read_texts
 
 
-def texts(path: Path, wanted: str | None = None) -> tuple[list[str], LeftOut]:
-    left_out = LeftOut()
+def texts(path: Path, wanted: str | None = None) -> tuple[list[str], FileReport]:
+    report = FileReport(str(path))
     with SILENT.task("reading") as task:
-        return list(read_texts(path, wanted, left_out, task)), left_out
+        return list(read_texts(path, wanted, report, task)), report
 
 
 def test_plain_and_packed_text_say_the_same(tmp_path: Path) -> None:
@@ -44,10 +45,10 @@ def test_faulty_lines_are_counted_by_reason(tmp_path: Path) -> None:
     path.write_bytes(
         b'{"text": "a"}\n[1\n{"text": 3}\n{"text": "b"}\n{"text": "\xff"}\n{"text": "c"}\n{"text":"d"}\n'
     )
-    found, left_out = texts(path)
+    found, report = texts(path)
     assert found == ["a", "b", "c", "d"]
-    assert left_out.counts == {"not a JSON object": 1, "no text in the field 'text'": 1, "not UTF-8": 1}
-    assert any("line 5" in sentence for sentence in left_out.sentences())
+    assert report.left_out == {"not a JSON object": 1, "no text in the field 'text'": 1, "not UTF-8": 1}
+    assert any("(line 5)" in sentence for sentence in report.sentences())
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfea\0b\0", b"\x00\x01\n\x00\x02\n", b"\xe4\xf6\n\xe4\n"])
@@ -63,11 +64,11 @@ def test_a_line_without_end_comes_in_pieces_and_loses_no_letter(tmp_path: Path) 
     for unit in ("sana ", "語"):
         whole = unit * (3_000_000 // len(unit.encode()))
         path.write_text(whole, encoding="utf-8")
-        found, left_out = texts(path)
+        found, report = texts(path)
         assert len(found) > 1
         assert max(map(len, found)) < 2_200_000
         assert "".join(found) == whole
-        assert not left_out.counts
+        assert not report.left_out
 
 
 def test_a_json_record_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

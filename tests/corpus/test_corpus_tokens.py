@@ -25,7 +25,7 @@ def test_words_by_language(language: str | None, text: str, words: str) -> None:
 
 def test_case_is_kept_and_divided_text_is_only_split_at_spaces_on_demand() -> None:
     assert Tokeniser(lowercase=False).tokens("New York") == ["New", "York"]
-    assert Tokeniser(divided=True).tokens("don't , x_y 東京都") == ["don't", ",", "x_y", "東京都"]
+    assert Tokeniser(tokenised=True).tokens("don't , x_y 東京都") == ["don't", ",", "x_y", "東京都"]
 
 
 @pytest.mark.parametrize(

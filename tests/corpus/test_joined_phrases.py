@@ -74,7 +74,7 @@ def test_text_that_needs_icu_is_refused_without_it(tmp_path: Path, monkeypatch: 
     corpus.write_text("我在北京大学学习中文\n" * 50)
     with pytest.raises(BilexError, match=r"zh\.txt.*Han.*segment.*--tokenised"):
         prepare([corpus], tmp_path, Preparation())
-    divided = Preparation(Tokeniser(divided=True), phrase_passes=0)
+    divided = Preparation(Tokeniser(tokenised=True), phrase_passes=0)
     assert prepare([corpus], tmp_path, divided).tokens == 50
     corpus.write_text("mostly plain english text here, with 北京 in it\n" * 50)
     assert 0 < prepare([corpus], tmp_path, Preparation()).uncut < 0.1

@@ -159,7 +159,7 @@ def test_pairs_that_do_not_fit_can_be_left_out_and_are_counted(name: str, tmp_pa
     dictionary = Dictionary([Entry("a", "b"), Entry(" c", "d"), Entry("e", "f")], LANGUAGES)
     path = tmp_path / f"d{SUFFIXES[name]}"
     report = write(path, dictionary, name, WriteOptions(skip_unfit=True))
-    assert report.written == 2 and report.left_out == (("a blank before or after a word", 1),)
+    assert report.written == 2 and report.left_out == {"a blank before or after a word": 1}
     assert "1 pairs were left out: 1 with a blank" in report.sentence()
     assert {entry.source for entry in read(path, Layout(), name).entries} == {"a", "e"}
     with pytest.raises(BilexError, match="none of the 1 pairs fits"):
@@ -230,7 +230,7 @@ def test_no_word_ends_a_line_or_hides_a_formula(name: str, end: str, tmp_path: P
         write(path, dictionary, name)
     options = WriteOptions(skip_unfit=True, defuse_formulas=True)
     report = write(path, Dictionary([*dictionary.entries, Entry("ice", "jää")], LANGUAGES), name, options)
-    assert report.written == 1 and sum(count for _, count in report.left_out) == 2
+    assert report.written == 1 and report.left_out.total() == 2
     remarks = Entry("dog", "koira", 0.5, 0.5, None, None, True, f"n{end}=1", f"ok{end}=2", f"x{end}=3")
     write(path, Dictionary([remarks], LANGUAGES), name)
     packed = (".dz", ".xlsx", ".gz")
@@ -256,7 +256,7 @@ def test_words_with_control_characters_are_not_read(name: str, text: str, tmp_pa
     (tmp_path / name).write_bytes(text.encode())
     lexicon = Lexicon.load(tmp_path / name)
     assert list(lexicon.pairs) == [("ice", "jää")]
-    assert lexicon.report is not None and "in a word" in lexicon.report.sentence()
+    assert lexicon.report is not None and "in a word" in " ".join(lexicon.report.sentences())
 
 
 def test_limits_of_deepl(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_limits_of_deepl(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     report = write(tmp_path / "d.csv", Dictionary([Entry("a", "b"), Entry("a", "c")], ("en", "fi")), "deepl")
     assert (tmp_path / "d.csv").read_text() == "a,b,EN,FI\n"
-    assert report.left_out[0][1] == 1 and "may be one" in report.sentence()
+    assert report.left_out.total() == 1 and "may be one" in report.sentence()
 
 
 def test_probabilities_for_bicleaner(tmp_path: Path) -> None:
@@ -285,11 +285,10 @@ def test_probabilities_for_bicleaner(tmp_path: Path) -> None:
     ]
     assert list(Lexicon.load(path).pairs[:2]) == [("dog", "koira"), ("dog", "hauva")]
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(BilexError, match=r"lex\.gz: is not gzip, or damaged; pack it again"):
+    with pytest.raises(BilexError, match=r"lex\.gz: the gzip data is cut off or damaged"):
         Lexicon.load(path, "bicleaner")
     path.write_bytes(gzip.compress(b"a b\n"))
-    with pytest.raises(BilexError, match="is compressed with gzip; unpack it first"):
-        Lexicon.load(path)
+    assert list(Lexicon.load(path).pairs) == [("a", "b")], "packed text is read like any other"
 
 
 def test_stardict_does_not_overwrite_what_others_wrote(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_every_form_gives_the_same_pairs(tmp_path: Path, name: str, content: str
     lexicon = Lexicon.load(written(tmp_path, content, name))
     assert list(lexicon.pairs) == [("dog", "koira"), ("cat", "kissa")]
     assert lexicon.report is not None
-    assert (lexicon.report.form, lexicon.report.broken, lexicon.report.sentence()) == (form, 0, "")
+    assert (lexicon.report.format, lexicon.report.sentences()) == (form, [])
     assert lexicon.name == str(tmp_path / name)
 
 
@@ -56,7 +56,7 @@ def test_words_of_a_tab_file_may_hold_spaces(tmp_path: Path) -> None:
 def test_unusual_line_separators_end_no_line_and_are_in_no_word(tmp_path: Path) -> None:
     lexicon = Lexicon.load(written(tmp_path, "a\u2028b\tc\x0bd\ne\tf\n"))
     assert list(lexicon.pairs) == [("e", "f")]
-    assert lexicon.report is not None and lexicon.report.left_out == (("a line end in a word", 1),)
+    assert lexicon.report is not None and lexicon.report.left_out == {"a line end in a word": 1}
 
 
 def test_casing_and_normal_forms(tmp_path: Path) -> None:
@@ -72,17 +72,19 @@ def test_broken_lines_are_counted_numbered_and_capped(tmp_path: Path) -> None:
     lexicon = Lexicon.load(written(tmp_path, "only\n\tempty\n" + good + "x\t\n" * 28 + "a0\tb0\tthird\n"))
     report = lexicon.report
     assert report is not None and len(lexicon) == 41
-    assert (report.broken, report.lines, report.extra_columns, report.repeated) == (30, 71, 1, 1)
-    assert report.broken_lines[:2] == ((1, "no tab in it"), (2, "one of the two words is missing"))
-    assert report.broken_lines[2][0] == 43 and len(report.broken_lines) == 20
-    caught = report.sentence()
-    assert "30 of 71 lines left out (line 1, 2, 43, 44, 45, ...)" in caught
-    assert "1 repeated pairs" in caught and "more than two columns" in caught
+    assert (report.left_out.total(), report.entries, report.extra_columns, report.repeated) == (30, 71, 1, 1)
+    places = report.places["one of the two words is missing"]
+    assert report.places["no tab in it"] == [1] and places[:2] == [2, 43] and len(places) == 20
+    columns, missing, no_tab = report.sentences()
+    assert "more than two columns" in columns and no_tab.endswith(
+        "1 of 71 lines left out (line 1): no tab in it."
+    )
+    assert "29 of 71 lines left out (line 2, 43, 44, 45, " in missing and ", ...)" in missing
 
 
 def test_three_words_divided_by_spaces_are_broken_not_guessed(tmp_path: Path) -> None:
     report = Lexicon.load(written(tmp_path, "dog koira\nice cream jäätelö\ncat kissa\n")).report
-    assert report is not None and report.broken_lines == ((2, "3 words where two are expected"),)
+    assert report is not None and report.places == {"3 words where two are expected": [2]}
 
 
 @pytest.mark.parametrize(
@@ -91,12 +93,12 @@ def test_three_words_divided_by_spaces_are_broken_not_guessed(tmp_path: Path) ->
 def test_broken_json_lines(tmp_path: Path, record: str) -> None:
     good = '{"source": "a", "target": "b"}\n'
     report = Lexicon.load(written(tmp_path, good + good + record, "a.jsonl")).report
-    assert report is not None and [number for number, _ in report.broken_lines] == [3]
+    assert report is not None and list(report.places.values()) == [[3]]
 
 
 def test_broken_csv_rows(tmp_path: Path) -> None:
     report = Lexicon.load(written(tmp_path, "a,b\nc\n\nd,e\n,f\ng,h\n", "a.csv")).report
-    assert report is not None and [number for number, _ in report.broken_lines] == [2, 5]
+    assert report is not None and list(report.places.values()) == [[2], [5]]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_broken_csv_rows(tmp_path: Path) -> None:
         (b"dog\tkoira\r\ncat\tk\xe4\r\n", "line 2 is not UTF-8 text (byte 0xe4)"),
         ("dog\tkoira\n".encode("utf-16")[:-1], "is not UTF-16 text"),
         (b"PK\x03\x04 an .xlsx file", "save the sheet as CSV"),
-        (gzip.compress(b"dog\tkoira\n", mtime=0), "gzip"),
+        (gzip.compress(b"dog\tkoira\n", mtime=0)[:-4], "the gzip data is cut off or damaged"),
     ],
 )
 def test_hopeless_files_are_refused_in_one_sentence(tmp_path: Path, content: bytes, reason: str) -> None:

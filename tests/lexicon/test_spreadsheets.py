@@ -72,7 +72,11 @@ def test_codes_are_words_in_a_plain_list_unless_they_are_expected(tmp_path: Path
 def test_several_translations_in_a_cell_are_pointed_out_and_split_when_asked_to(tmp_path: Path) -> None:
     path = written(tmp_path, "dog\tkoira; hauva\ncat\tkissa; katti\nhouse\ttalo; koti\n", "words.tsv")
     report = Lexicon.load(path).report
-    assert report is not None and "3 cells" in report.sentence() and "--split ';'" in report.sentence()
+    assert (
+        report is not None
+        and "3 cells" in " ".join(report.sentences())
+        and "--split ';'" in " ".join(report.sentences())
+    )
     lexicon = Lexicon.load(path, split=";")
     assert lexicon.translations()["dog"] == ("koira", "hauva") and len(lexicon) == 6
 
@@ -99,7 +103,7 @@ def test_verdicts(tmp_path: Path) -> None:
     assert list(lexicon.pairs) == [("dog", "koira"), ("house", "talo")]
     assert list(lexicon.rejected) == [("cat", "koira"), ("river", "järvi")]
     assert lexicon.report is not None
-    assert lexicon.report.broken_lines == ((5, "the verdict 'perhaps' is neither yes nor no"),)
+    assert lexicon.report.places == {"the verdict 'perhaps' is neither yes nor no": [5]}
 
 
 def test_joining_keeps_each_pair_once() -> None:

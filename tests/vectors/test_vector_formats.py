@@ -173,8 +173,8 @@ def test_npy_leaves_out_what_is_bad_and_says_so(tmp_path: Path) -> None:
     loaded = WordVectors.load(tmp_path / "v.npy", lowercase=False)
     assert loaded.index_to_key == ["a"]
     report = loaded.report
-    assert (report.not_finite.places, report.zero.places) == ([2], [3])
-    assert (report.duplicates.places, report.broken.places) == ([4], [5])
+    assert (report.places["NaN or infinity"], report.places["only zeros"]) == ([2], [3])
+    assert (report.places["the word is repeated"], report.places["broken"]) == ([4], [5])
 
 
 def test_a_clean_npy_is_mapped_not_copied(vectors: WordVectors, tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_markers_of_trainers_are_no_words(name: str, tmp_path: Path) -> None:
     vectors.save(tmp_path / name)
     found = WordVectors.load(tmp_path / name, lowercase=False)
     assert found.index_to_key == ["the", "unk", "s"] and found["s"].tolist() == [15, 16]
-    assert found.report is not None and found.report.markers.count == 5 and not found.report.sentences()
+    assert found.report is not None and found.report.markers == 5 and not found.report.sentences()
     assert WordVectors.load(tmp_path / name, keep_markers=True, lowercase=False).index_to_key == words
 
 

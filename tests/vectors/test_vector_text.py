@@ -76,14 +76,19 @@ def test_broken_lines_are_counted_with_their_numbers() -> None:
     vectors = read(content)
     assert vectors.index_to_key == ["a", "d", "e", "f"]
     report = vectors.report
-    assert (report.entries, report.kept, report.broken.count, report.broken.places) == (6, 4, 2, [3, 5])
+    assert (report.entries, report.kept, report.left_out["broken"], report.places["broken"]) == (
+        6,
+        4,
+        2,
+        [3, 5],
+    )
     assert "x.vec: 2 of 6 lines left out (line 3, 5): broken." in report.sentences()
 
 
 def test_only_the_first_twenty_broken_lines_are_named() -> None:
     vectors = read(b"".join(b"w%d 1 2\nbad\n" % i for i in range(30)))
-    assert vectors.report.broken.count == 30
-    assert vectors.report.broken.places == list(range(2, 42, 2))
+    assert vectors.report.left_out["broken"] == 30
+    assert vectors.report.places["broken"] == list(range(2, 42, 2))
     assert ", ...)" in vectors.report.sentences()[0]
 
 
@@ -94,12 +99,12 @@ def test_duplicates_nan_infinity_and_zero_are_left_out_and_reported() -> None:
     assert vectors["a"].tolist() == [1, 2]
     assert vectors["n"].tolist() == [5, 6]
     report = vectors.report
-    assert report.duplicates.places == [2]
-    assert report.not_finite.places == [3, 4, 5, 8]
-    assert report.zero.places == [6]
+    assert report.places["the word is repeated"] == [2]
+    assert report.places["NaN or infinity"] == [3, 4, 5, 8]
+    assert report.places["only zeros"] == [6]
     assert report.sentences() == [
-        "x.vec: 1 of 8 lines left out (line 2): the word is repeated.",
         "x.vec: 4 of 8 lines left out (line 3, 4, 5, 8): NaN or infinity.",
+        "x.vec: 1 of 8 lines left out (line 2): the word is repeated.",
         "x.vec: 1 of 8 lines left out (line 6): only zeros.",
     ]
 
@@ -109,13 +114,13 @@ def test_lower_casing_keeps_the_first_and_tells_merged_from_repeated() -> None:
     assert vectors.index_to_key == ["the", "cat"]
     assert vectors.vectors.ravel().tolist() == [1, 5]
     assert vectors.report.merged == 2
-    assert vectors.report.duplicates.places == [4]
+    assert vectors.report.places["the word is repeated"] == [4]
 
 
 def test_limit_counts_entries_that_are_whole_and_reads_no_further() -> None:
     vectors = read(b"a 1 2\nbad\nb 3 4\n\xff 5 6\nbad\n", limit=2)
     assert vectors.index_to_key == ["a", "b"]
-    assert vectors.report.broken.places == [2]
+    assert vectors.report.places["broken"] == [2]
 
 
 def test_words_that_are_not_utf8() -> None:
@@ -125,7 +130,7 @@ def test_words_that_are_not_utf8() -> None:
     assert read(content, encoding_errors="replace").index_to_key == ["a", "b\ufffd", "\ufffd"]
     ignored = read(content, encoding_errors="ignore")
     assert ignored.index_to_key == ["a", "b"]
-    assert ignored.report.broken.places == [3]
+    assert ignored.report.places["broken"] == [3]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +167,8 @@ def test_blocks_and_threads_give_what_one_block_gives(monkeypatch: pytest.Monkey
         assert cut.index_to_key == whole.index_to_key
         np.testing.assert_array_equal(cut.vectors, whole.vectors)
         assert cut.report == whole.report
-    assert whole.report.broken.places == [102]
-    assert whole.report.duplicates.places == [352]
+    assert whole.report.places["broken"] == [102]
+    assert whole.report.places["the word is repeated"] == [352]
     np.testing.assert_array_equal(whole["word499"], matrix[499])
 
 

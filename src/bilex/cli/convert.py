@@ -109,7 +109,7 @@ def _convert_dictionary(
     check_writable(output)
     columns = Layout(layout.columns, layout.delimiter, layout.split, writing.languages or (None, None))
     reading = read(path, columns, layout.dictionary_format)
-    if sentence := reading.report.sentence():
+    for sentence in reading.report.sentences():
         warn(sentence)
     spelt = [(entry.source, entry.target) for entry in reading.entries]
     pairs = normalized(spelt, lowercase=lowercase, normal_form="NFC")

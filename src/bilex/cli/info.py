@@ -240,7 +240,8 @@ def _dictionary(lexicon: Lexicon) -> dict[str, Any]:
         "most_translations_of_a_word": max(map(len, translations.values()), default=0),
         "columns": list(report.header) if report and report.header else ["no names"],
         "first_pairs": [" – ".join(pair) for pair in lexicon.pairs[:3]],
-        "report": report.sentence() if report else "",
+        "repeated_pairs": report.repeated if report else 0,
+        "left_out": report.sentences() if report else [],
     }
 
 

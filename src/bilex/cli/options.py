@@ -336,10 +336,8 @@ class DictionaryLayout:
             languages=languages,
             verdicts=verdicts,
         )
-        report = lexicon.report
-        extra = report is not None and report.extra_columns and not verdicts
-        if report and (report.broken or extra or report.several[0]):
-            warn(report.sentence())
+        for sentence in lexicon.report.sentences() if lexicon.report else ():
+            warn(sentence)
         return lexicon
 
 

@@ -24,8 +24,8 @@ from typing import Any, Generic, TypeVar
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
+from bilex.core.reading import PACKED_SUFFIXES, UTF16, FileReport, Source, open_source
 from bilex.corpus.tokens import ScriptCount, Tokeniser, can_segment
-from bilex.vectors.formats import PACKED_SUFFIXES, Source, open_source
 
 Item = TypeVar("Item")
 Bigram = tuple[str, str]
@@ -59,26 +59,6 @@ class Preparation:
     phrase_count: int = 10
 
 
-@dataclass
-class LeftOut:
-    """Lines of a corpus that could not be used, by reason, with the first place of each."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
-
-    def add(self, reason: str, path: Path, line: int) -> None:
-        """Count one line."""
-        self.counts[reason] += 1
-        self.first.setdefault(reason, f"{path}, line {line:,}")
-
-    def sentences(self) -> list[str]:
-        """One sentence for each reason."""
-        return [
-            f"{count:,} lines were left out: {reason} (the first is {self.first[reason]})."
-            for reason, count in self.counts.items()
-        ]
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A file of tokens, and what is in it.
@@ -88,7 +68,7 @@ class Prepared:
         tokens: How many tokens.
         words: How often each word occurs; of very many distinct words the rarest are left out.
         lines: How many lines of text were used.
-        left_out: Lines that were not.
+        reports: What was left out of each file.
         uncut: The share of characters of a script without spaces that could not be cut into words.
     """
 
@@ -96,7 +76,7 @@ class Prepared:
     tokens: int
     words: Counter[str]
     lines: int
-    left_out: LeftOut
+    reports: list[FileReport]
     uncut: float = 0.0
 
     @property
@@ -110,12 +90,13 @@ def prepare(
 ) -> Prepared:
     """Write the tokens of some corpora into one file in a folder, which takes up to twice their size."""
     paths = [Path(corpus) for corpus in corpora]
-    left_out, scripts, counts = LeftOut(), ScriptCount(), PhraseCounts()
+    reports, scripts, counts = [], ScriptCount(), PhraseCounts()
     written, lines = folder / "tokens-0.txt", 0
     with written.open("w", encoding="utf-8", newline="\n") as file:
         for path in paths:
+            reports.append(FileReport(str(path), "text"))
             with progress.task(f"Reading {path.name}", path.stat().st_size) as task:
-                for text in read_texts(path, how.field, left_out, task):
+                for text in read_texts(path, how.field, reports[-1], task):
                     if scripts.letters < _ENOUGH_LETTERS <= scripts.letters + len(text):
                         _check_script(path, how, scripts)
                     scripts.add(text)
@@ -145,14 +126,14 @@ def prepare(
                     task.advance(_LINES_PER_STEP)
         written.unlink()
         written = joined
-    cut = how.tokeniser.divided or can_segment() or scripts.share <= _A_LITTLE
+    cut = how.tokeniser.tokenised or can_segment() or scripts.share <= _A_LITTLE
     words = counts.words.counts
-    return Prepared(written, counts.tokens, words, lines, left_out, 0.0 if cut else scripts.share)
+    return Prepared(written, counts.tokens, words, lines, reports, 0.0 if cut else scripts.share)
 
 
 def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
     """Stop if most of a text cannot be cut into words."""
-    if how.tokeniser.divided or scripts.share < _MOSTLY or can_segment():
+    if how.tokeniser.tokenised or scripts.share < _MOSTLY or can_segment():
         return
     raise BilexError(
         f"{path}: {scripts.share:.0%} of its characters belong to a script that is written without spaces "
@@ -161,33 +142,31 @@ def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
     )
 
 
-def read_texts(path: Path, name: str | None, left_out: LeftOut, task: Task) -> Iterator[str]:
+def read_texts(path: Path, name: str | None, report: FileReport, task: Task) -> Iterator[str]:
     """The texts of one file, one line or piece of a very long line at a time.
 
     `name` is the field of JSON Lines that holds the text; None for "text" or, if the name of the file is not
-    one of JSON Lines, for plain text. Lines that cannot be used are counted in `left_out`; if they are more
+    one of JSON Lines, for plain text. Lines that cannot be used are counted in `report`; if they are more
     than half, that is an error.
     """
     suffixes = [suffix for suffix in map(str.lower, path.suffixes) if suffix not in PACKED_SUFFIXES]
     if name is None and suffixes and suffixes[-1] in _JSON_SUFFIXES:
         name = "text"
-    before, lines = left_out.counts.total(), 0
     with open_source(path) as source:
-        if source.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if source.head.startswith(UTF16):
             raise BilexError(
                 f"{path}: is UTF-16 text; convert it to UTF-8 first, for example with iconv -f UTF-16."
             )
-        for lines, raw in enumerate(_raw_lines(source, task, whole=name is not None), 1):
-            found, reason = _texts(raw.removeprefix(codecs.BOM_UTF8) if lines == 1 else raw, name)
+        for raw in _raw_lines(source, task, whole=name is not None):
+            report.entries += 1
+            found, reason = _texts(raw.removeprefix(codecs.BOM_UTF8) if report.entries == 1 else raw, name)
             if reason:
-                left_out.add(reason, path, lines)
+                report.leave_out(report.entries, reason)
             yield from found
-    faults = left_out.counts.total() - before
-    if 2 * faults > lines:
-        reasons = "; ".join(left_out.sentences())
+    if 2 * report.left_out.total() > report.entries:
         raise BilexError(
-            f"{path}: {faults:,} of {lines:,} lines cannot be used as text ({reasons.rstrip('.')}); "
-            "check the format and --field."
+            f"{path}: {report.left_out.total():,} of {report.entries:,} lines cannot be used as text "
+            f"({', '.join(report.left_out)}); check the format and --field."
         )
 
 

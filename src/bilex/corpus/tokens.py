@@ -45,19 +45,19 @@ class Tokeniser:
         language: The code of the language, which decides on apostrophes ("l'eau" are two words in French,
             "dog's" two in English) and on ICU's rules; None where it is not known.
         lowercase: Whether to lower-case words.
-        divided: Whether the text is tokenised already, with spaces between the words.
+        tokenised: Whether the text is tokenised already, with spaces between the words.
     """
 
     language: str | None = None
     lowercase: bool = True
-    divided: bool = False
+    tokenised: bool = False
 
     def tokens(self, text: str) -> list[str]:
         """The words of a text."""
         text = unicodedata.normalize("NFC", text)
         if self.lowercase:
             text = text.lower()
-        if self.divided:
+        if self.tokenised:
             return text.split()
         found = _words().findall(text.replace("’", "'").replace("_", " "))
         if "'" in text or "’" in text:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -193,7 +194,7 @@ def train_vectors(
     started = time.monotonic()
     with temporary_path(target, folder=True) as folder:
         prepared = prepare(corpora, folder, how, progress)
-        for sentence in prepared.left_out.sentences():
+        for sentence in (sentence for report in prepared.reports for sentence in report.sentences()):
             progress.say(sentence)
         completed, vocabulary = _completed(wanted, prepared)
         ready = time.monotonic()
@@ -205,7 +206,7 @@ def train_vectors(
     return TrainingReport(
         corpora=tuple(map(str, corpora)),
         lines=prepared.lines,
-        left_out=prepared.left_out.counts,
+        left_out=sum((report.left_out for report in prepared.reports), Counter()),
         tokens=prepared.tokens,
         distinct=len(prepared.words),
         vocabulary=vocabulary,

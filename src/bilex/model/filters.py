@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_input
+from bilex.core.reading import text_lines
 from bilex.model.space import Side
 
 if TYPE_CHECKING:
@@ -63,14 +64,17 @@ def word_filter(
 
 def read_words(path: str | Path) -> frozenset[str]:
     """The words of a file, one per line."""
-    return frozenset(line.strip() for line in _lines(path) if line.strip() and not line.startswith("# "))
+    check_input(path)
+    lines = (line for _, line in text_lines(Path(path)))
+    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("# "))
 
 
 def read_tags(*paths: str | Path) -> Tagger:
     """A tagger out of files with a word, a tab and its part of speech on each line, for both languages."""
     tags: dict[str, str] = {}
     for path in paths:
-        for number, line in enumerate(_lines(path), 1):
+        check_input(path)
+        for number, line in text_lines(Path(path)):
             word, tab, tag = line.partition("\t")
             if line.strip() and not tab:
                 raise BilexError(
@@ -78,11 +82,3 @@ def read_tags(*paths: str | Path) -> Tagger:
                 )
             tags.setdefault(word.strip(), tag.split("\t")[0].strip())
     return lambda word, side: tags.get(word) or tags.get(word.lower())
-
-
-def _lines(path: str | Path) -> list[str]:
-    check_input(path)
-    try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BilexError(f"{path}: cannot be read as UTF-8 text ({error}).") from error

@@ -33,7 +33,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
     except struct.error as error:
         raise _cut_off(name, len(content)) from error
     known, wanted = len(words), words[: options.limit]
-    collector = Collector(LoadReport(name, "entry", "fasttext"), matrix.shape[1], options)
+    collector = Collector(LoadReport(name, "fasttext", "entry", "entries"), matrix.shape[1], options)
     letters = np.cumsum([len(word) for word in wanted])
     start = 0
     with progress.task(f"reading {path.name}", len(wanted)) as task:

@@ -152,7 +152,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
     if len(words) != config["words"] or matrix.shape != (len(words), config["dim"]):
         raise BilexError(f"{path}: its vectors, vocabulary and {CONFIG} do not fit together; {_AGAIN}.")
     words, matrix = words[: options.limit], part_of(matrix, slice(options.limit))
-    report = LoadReport(str(path), "row", "safetensors", entries=len(words))
+    report = LoadReport(str(path), "safetensors", "row", "rows", len(words))
     if options.lowercase:
         first: dict[str, int] = {}
         for row, word in enumerate(words):

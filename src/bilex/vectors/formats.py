@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
-import contextlib
-import gzip
-import lzma
 import re
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Literal
 
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_input, opened, restore
+from bilex.core.files import check_input, restore
 from bilex.core.progress import SILENT, Progress
+from bilex.core.reading import PACKED_SUFFIXES, UTF16, ZIP, FileReport, Source, open_source
 from bilex.vectors.core import WordVectors
 from bilex.vectors.stored import FloatMatrix, row_blocks
 
@@ -32,23 +28,16 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LINES = 5
 _PICKLE = "a Python pickle, such as gensim's save() writes; use gensim's save_word2vec_format instead"
 _UNREADABLE = {
-    b"PK\x03\x04": "a zip or npz archive; take out the matrix as .npy with a word list beside it",
+    ZIP: "a zip or npz archive; take out the matrix as .npy with a word list beside it",
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), _PICKLE),
-    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "UTF-16 text; convert it to UTF-8"),
+    **dict.fromkeys(UTF16, "UTF-16 text; convert it to UTF-8"),
     b"\x89HDF": "an HDF5 file; write its vectors as text or .npy instead",
 }
 EncodingErrors = Literal["strict", "replace", "ignore"]
 
+NO_VECTOR = "broken"
 MAX_DIM = 65536
 MAX_NGRAM = 255
-PACKED_SUFFIXES = (".gz", ".bz2", ".xz")
-_PACKED: dict[str, tuple[bytes, Callable[..., Any]]] = {
-    "gzip": (b"\x1f\x8b", gzip.open),
-    "bz2": (b"BZh", bz2.open),
-    "xz": (b"\xfd7zXZ\x00", lzma.open),
-}
-_HEAD_BYTES = 1 << 16
-_PLACES_KEPT = 20
 _GROWTH = 1.1
 # What trainers and tokenizers put among the words: ends of sentences, unknown words, padding, masks.
 _MARKERS = """
@@ -187,119 +176,24 @@ class LoadOptions:
 
 
 @dataclass
-class Tally:
-    """How often something was found, and the first places, counted from 1."""
-
-    count: int = 0
-    places: list[int] = field(default_factory=list)
-
-    def add(self, place: int) -> None:
-        """Count one more."""
-        self.count += 1
-        if len(self.places) < _PLACES_KEPT:
-            self.places.append(place)
-
-
-@dataclass
-class LoadReport:
-    """What a reader found in a file, left out or changed.
+class LoadReport(FileReport):
+    """What a reader of word vectors found in a file, left out or changed.
 
     Attributes:
-        source: The name of the file.
-        unit: What `places` count: "line" in text, "entry" or "row" elsewhere; from 1.
-        format: The name of the format that was read.
-        entries: How many lines or entries were read (blank lines and a header are none).
         kept: How many words have a vector in the result.
-        broken: Entries that hold no word with the right number of numbers; left out.
-        duplicates: Entries whose word had come before; left out, the first stays.
-        not_finite: Entries with NaN or an infinite number; left out.
-        zero: Entries with nothing but zeros; left out.
         markers: Entries that are no words but markers of a trainer, such as "</s>"; left out.
         merged: Entries left out because lower-casing made their word one that had come before.
-        notes: Clauses about the file itself, such as a header that is wrong.
     """
 
-    source: str
-    unit: str = "line"
-    format: str = ""
-    entries: int = 0
     kept: int = 0
-    broken: Tally = field(default_factory=Tally)
-    duplicates: Tally = field(default_factory=Tally)
-    not_finite: Tally = field(default_factory=Tally)
-    zero: Tally = field(default_factory=Tally)
-    markers: Tally = field(default_factory=Tally)
+    markers: int = 0
     merged: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def units(self) -> str:
-        """The plural of `unit`."""
-        return "entries" if self.unit == "entry" else f"{self.unit}s"
 
     def sentences(self) -> list[str]:
         """One sentence for each thing worth a warning; none for a clean file."""
-        found = [f"{self.source}: {note}." for note in self.notes]
-        for tally, reason in (
-            (self.broken, "broken"),
-            (self.duplicates, "the word is repeated"),
-            (self.not_finite, "NaN or infinity"),
-            (self.zero, "only zeros"),
-        ):
-            if tally.count:
-                places = ", ".join(map(str, tally.places)) + ", ..." * (tally.count > len(tally.places))
-                counts = f"{tally.count:,} of {self.entries:,} {self.units}"
-                found.append(f"{self.source}: {counts} left out ({self.unit} {places}): {reason}.")
-        if self.merged:
-            words = "1 word was" if self.merged == 1 else f"{self.merged:,} words were"
-            found.append(f"{self.source}: {words} merged into an earlier word by lower-casing.")
-        return found
-
-
-class Source:
-    """The bytes of a file, unpacked; `head` is their beginning, which stays to be read."""
-
-    def __init__(self, stream: BinaryIO, name: str, size: int) -> None:
-        self.name, self.size = name, size
-        self._raw = self._stream = stream
-        self._reported = 0
-        start = self.read(6)
-        self.compression = next(
-            (kind for kind, (magic, _) in _PACKED.items() if start.startswith(magic)), None
-        )
-        stream.seek(0)
-        if self.compression:
-            self._stream = _PACKED[self.compression][1](stream, "rb")
-        self.head = self.read(_HEAD_BYTES)
-        self._stream.seek(0)
-
-    def newly_used(self) -> int:
-        """How many bytes of the file, packed as it is, were used since the last call."""
-        position = self._raw.tell()
-        used, self._reported = position - self._reported, position
-        return used
-
-    def read(self, count: int, longest_line: int = 0) -> bytes:
-        """The next `count` bytes, fewer only at the end, and up to `longest_line` more of their last line."""
-        try:
-            return self._stream.read(count) + (self._stream.readline(longest_line) if longest_line else b"")
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            if isinstance(error, OSError) and (self._stream is self._raw or error.errno is not None):
-                raise BilexError(f"{self.name}: cannot be read ({error.strerror or error}).") from error
-            raise BilexError(
-                f"{self.name}: the {self.compression} data is cut off or damaged after "
-                f"{self._stream.tell():,} unpacked bytes; copy or download the file again."
-            ) from error
-
-
-@contextlib.contextmanager
-def open_source(path: Path) -> Iterator[Source]:
-    """Open a file for reading, unpacking gzip, bz2 and xz by what the file holds, not by its name."""
-    with opened(path) as file:
-        source = Source(file, str(path), path.stat().st_size)
-        if not source.head:
-            raise BilexError(f"{path}: is empty; give a file with something in it.")
-        yield source
+        words = "1 word was" if self.merged == 1 else f"{self.merged:,} words were"
+        merged = [f"{self.source}: {words} merged into an earlier word by lower-casing."]
+        return super().sentences() + merged * bool(self.merged)
 
 
 class Collector:
@@ -355,13 +249,13 @@ class Collector:
         report, lowercase = self.report, self._options.lowercase
         key = word.lower() if lowercase else word
         if not word:
-            report.broken.add(place)
+            report.leave_out(place, NO_VECTOR)
         elif not finite:
-            report.not_finite.add(place)
+            report.leave_out(place, "NaN or infinity")
         elif not nonzero:
-            report.zero.add(place)
+            report.leave_out(place, "only zeros")
         elif word in self._markers:
-            report.markers.add(place)
+            report.markers += 1
         elif key not in self._known:
             self._known.add(key)
             self._words.append(key)
@@ -372,18 +266,18 @@ class Collector:
             report.merged += 1
             self._spelt.add(word)
         else:
-            report.duplicates.add(place)
+            report.leave_out(place, "the word is repeated")
         return False
 
     def finish(self) -> WordVectors:
         """The words and vectors gathered; an error if most entries were broken, or nothing was left."""
-        report = self.report
+        report, broken = self.report, self.report.left_out[NO_VECTOR]
         report.kept = len(self._words)
-        if report.broken.count * 2 > report.entries:
+        if broken * 2 > report.entries:
             raise BilexError(
-                f"{report.source}: {report.broken.count:,} of {report.entries:,} {report.units} do not hold "
-                f"a word and {self.dim} numbers, the first is {report.unit} {report.broken.places[0]}; "
-                "check that this is a file of word vectors."
+                f"{report.source}: {broken:,} of {report.entries:,} {report.units} do not hold a word "
+                f"and {self.dim} numbers, the first is {report.unit} {report.places[NO_VECTOR][0]}; check "
+                "that this is a file of word vectors."
             )
         if not self._words:
             raise BilexError(f"{report.source}: holds no usable vector (all are zero, NaN or infinite).")

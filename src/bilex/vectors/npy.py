@@ -50,7 +50,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
                 "each row needs the word in the same line of the list."
             )
         words, matrix = words[: options.limit], matrix[: options.limit]
-        report = LoadReport(str(path), "row", "npy")
+        report = LoadReport(str(path), "npy", "row", "rows")
         if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options):
             report.entries = report.kept = len(words)
             return WordVectors(words, matrix, report=report)

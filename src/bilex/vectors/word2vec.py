@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
-from bilex.core.progress import SILENT, Progress
+from bilex.core.progress import Progress
+from bilex.core.reading import Source
 from bilex.vectors.core import WordVectors
-from bilex.vectors.formats import MAX_DIM, Collector, LoadOptions, LoadReport, Source, check_words
+from bilex.vectors.formats import MAX_DIM, NO_VECTOR, Collector, LoadOptions, LoadReport, check_words
 from bilex.vectors.stored import FloatMatrix, row_blocks
 
 _BLOCK = 1 << 20
@@ -35,9 +36,9 @@ _BOM = b"\xef\xbb\xbf"
 _UNFIT = r"\n|^[ \t]|[ \t]$|^$", r" |^\n|^$"  # words that text and binary cannot hold
 
 
-def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
+def read_text(source: Source, options: LoadOptions, progress: Progress) -> WordVectors:
     """Read blocks of whole lines; only the matrix is ever held whole."""
-    report = LoadReport(source.name, "line", "text")
+    report = LoadReport(source.name, "text")
     blocks = _blocks(source)
     first = next(blocks, b"").removeprefix(_BOM)
     dim, header_bytes, announced = _find_shape(first, report)
@@ -126,7 +127,7 @@ def _take(block: bytes, first_line: int, collector: Collector) -> int:
         lines, rows = lines[:wanted], rows[:wanted]
     words = [block[start:end] for start, end in spans[lines, :2].tolist()]
     for place in (broken + first_line).tolist():
-        report.broken.add(place)
+        report.leave_out(place, NO_VECTOR)
     report.entries += len(broken)
     collector.add(words, rows, (lines + first_line).tolist())
     return first_line + len(status)
@@ -142,9 +143,9 @@ def _as_float(field: bytes) -> float | None:
         return None
 
 
-def read_binary(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
+def read_binary(source: Source, options: LoadOptions, progress: Progress) -> WordVectors:
     """Read a header line, then each word, a space and its float32 numbers."""
-    report = LoadReport(source.name, "entry", "binary")
+    report = LoadReport(source.name, "binary", "entry", "entries")
     buffer = source.read(_BLOCK)
     end = buffer.find(b"\n", 0, _LONGEST_HEADER)
     header = _HEADER.match(buffer[:end]) if end >= 0 else None

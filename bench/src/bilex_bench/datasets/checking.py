@@ -123,8 +123,7 @@ def _check_pair(
             covered = coverage.covered
             if coverage.fraction < _LOW_COVERAGE:
                 warnings.append(f"{path}: only {coverage.sentence()}.{coverage.advice()}")
-        if lexicon.report and (lexicon.report.broken or lexicon.report.extra_columns):
-            warnings.append(lexicon.report.sentence())
+        warnings.extend(lexicon.report.sentences() if lexicon.report else [])
         if TEST in lexicons and name != TEST:
             leaked = len(lexicons[TEST][0].leaks(lexicon).pairs)
         repeated = len(lexicon) - len(set(lexicon.pairs))

@@ -23,11 +23,12 @@ from bilex.core.errors import BilexError
 from bilex.core.files import write_errors
 from bilex.core.locks import one_at_a_time
 from bilex.core.progress import SILENT, Progress
+from bilex.core.reading import PACKED_SUFFIXES
 from bilex.data import sample_path
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.formats import PACKED_SUFFIXES, WORD_LIST_SUFFIXES
+from bilex.vectors.formats import WORD_LIST_SUFFIXES
 from bilex.vectors.stored import Matrix, StoredRows
 
 NO_SEEDS, ALL = "0", "all"

@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from bilex.core.errors import BilexError, nearest_name
-from bilex.core.files import check_output
+from bilex.core.files import check_output, opened
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
 from bilex.lexicon.formats.exchange import TBX, TEI, TMX, Apertium
@@ -31,7 +31,7 @@ from bilex.lexicon.formats.lines import (
 from bilex.lexicon.formats.stardict import Dictd, StarDict
 from bilex.lexicon.formats.tables import CSV, TSV, DeepL, Table
 from bilex.lexicon.formats.xlsx import XLSX
-from bilex.lexicon.reading import Layout, Reading, open_dictionary
+from bilex.lexicon.reading import Layout, Reading
 
 __all__ = [
     "DictionaryFormat",
@@ -136,7 +136,7 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
 
 def _detected(path: Path) -> DictionaryFormat:
     """The format that a file is in; what no format recognises is a table."""
-    with open_dictionary(path) as file:
+    with opened(path) as file:
         head = file.read(_HEAD)
     for found in _OWN.values():
         if found.recognizes(path, head):

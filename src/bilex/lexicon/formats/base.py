@@ -11,9 +11,10 @@ from typing import ClassVar
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
+from bilex.core.reading import text_lines
 from bilex.core.text import escape_control_characters
 from bilex.lexicon.entries import Dictionary, Entry, word_fault
-from bilex.lexicon.reading import Layout, Reading, ReadReport, text_lines
+from bilex.lexicon.reading import Layout, Reading, ReadReport
 from bilex.vectors.phrases import words_of
 
 _SHOWN = 60
@@ -39,14 +40,12 @@ class WriteReport:
     """How many pairs were written, and every reason for which pairs were left out, with its count."""
 
     written: int
-    left_out: tuple[tuple[str, int], ...] = ()
+    left_out: Counter[str]
 
     def sentence(self) -> str:
         """One sentence on what was left out; nothing if nothing was."""
-        if not self.left_out:
-            return ""
-        counted = ", ".join(f"{count:,} with {reason}" for reason, count in self.left_out)
-        return f"{sum(count for _, count in self.left_out):,} pairs were left out: {counted}."
+        counted = ", ".join(f"{count:,} with {reason}" for reason, count in self.left_out.most_common())
+        return f"{self.left_out.total():,} pairs were left out: {counted}." if counted else ""
 
 
 class DictionaryFormat:
@@ -61,7 +60,7 @@ class DictionaryFormat:
     suffixes: ClassVar[tuple[str, ...]] = ()  # of its files, the usual one first
     expected: ClassVar[str] = ""  # what a unit of its files should look like, for messages
     units: ClassVar[str] = "lines"  # what its units are called
-    place: ClassVar[str] = "line"  # what the numbers of units refer to
+    unit: ClassVar[str] = "line"  # what the numbers of units refer to
     strict: ClassVar[bool] = False  # whether a file most of whose units are broken is refused
     has_columns: ClassVar[bool] = False  # whether `Layout.columns` may name columns of its files
     writable: ClassVar[bool] = True
@@ -80,7 +79,7 @@ class DictionaryFormat:
 
     def read(self, path: Path, layout: Layout) -> Reading:
         """Read a file."""
-        report = ReadReport(str(path), self.name, self.units, self.place)
+        report = ReadReport(str(path), self.name, self.unit, self.units)
         reading = Reading(path, layout, report, self.expected, self.strict)
         self._parse(reading)
         reading.finish()
@@ -129,7 +128,7 @@ class DictionaryFormat:
                 kept.append(entry.cleaned())
         if dictionary.entries and not kept:
             raise BilexError(f"none of the {len(dictionary.entries):,} pairs fits into {self.noun}.")
-        return replace(dictionary, entries=kept), WriteReport(len(kept), tuple(left_out.most_common()))
+        return replace(dictionary, entries=kept), WriteReport(len(kept), left_out)
 
 
 class LineFormat(DictionaryFormat):
@@ -137,10 +136,9 @@ class LineFormat(DictionaryFormat):
 
     strict = True
     comment: ClassVar[str] = ""  # what begins a comment line
-    packed: ClassVar[bool] = False  # whether files are gzip
 
     def _parse(self, reading: Reading) -> None:
-        for number, text in text_lines(reading.path, packed=self.packed):
+        for number, text in text_lines(reading.path):
             if self.comment and text.startswith(self.comment):
                 reading.report.comments += 1
             elif text.strip():

@@ -15,10 +15,11 @@ from typing import Any
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.languages import short_code
+from bilex.core.reading import GZIP, text_lines
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
 from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped, line_fault
 from bilex.lexicon.formats.tables import csv_rows
-from bilex.lexicon.reading import GZIP, Reading, all_lines, text_lines, unescaped
+from bilex.lexicon.reading import Reading, all_lines, unescaped
 
 _HEAD = 1 << 16
 _SHOWN = 8
@@ -106,7 +107,7 @@ class Bicleaner(LineFormat):
 
     name, noun = "bicleaner", "a bicleaner dictionary"
     expected = "target word, space, source word, space, probability"
-    single_words = packed = True
+    single_words = True
     is_text = False
 
     def recognizes(self, path: Path, head: bytes) -> bool:
@@ -143,7 +144,7 @@ class Bicleaner(LineFormat):
 
     def _fault(self, entry: Entry) -> str:
         blank = any(len(word.split()) > 1 for word in (entry.source, entry.target))
-        return "a blank in a word" if blank else ""
+        return "a blank in a word" if blank else line_fault(entry)
 
 
 class Synonyms(LineFormat):

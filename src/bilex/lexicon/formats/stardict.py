@@ -19,7 +19,6 @@ Remarks in brackets are removed.
 
 from __future__ import annotations
 
-import gzip
 import re
 import struct
 import zlib
@@ -29,22 +28,11 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_input
+from bilex.core.reading import GZIP, LARGEST_UNPACKED, open_source, text_lines
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
 from bilex.lexicon.formats.exchange import TEI
-from bilex.lexicon.reading import (
-    GZIP,
-    LARGEST_UNPACKED,
-    MOST_PAIRS_PER_UNIT,
-    TOO_MANY_PAIRS,
-    Layout,
-    Reading,
-    all_lines,
-    check_unpacked,
-    open_dictionary,
-    text_lines,
-    unescaped,
-)
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Layout, Reading, all_lines, unescaped
 
 Place = tuple[int, int]  # offset and size of an article
 
@@ -107,7 +95,7 @@ class StarDict(ArticleFormat):
     """StarDict: .ifo, .idx and .dict.dz, one translation per line."""
 
     name, noun, suffixes = "stardict", "a StarDict dictionary", (".ifo",)
-    place = "entry"
+    unit = "entry"
     is_text = False
 
     def _parse(self, reading: Reading) -> None:
@@ -186,7 +174,7 @@ def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, Place]]:
     """Words with the offsets and sizes of their articles."""
     plain, packed = _beside(path, ".idx"), _beside(path, ".idx.gz")
     chosen = plain if plain.exists() or not packed.exists() else packed
-    data = b"".join(_file_blocks(chosen, _LARGEST_INDEX, whole=True))
+    data = b"".join(_file_blocks(chosen, _LARGEST_INDEX))
     numbers = struct.Struct(">QI" if facts.get("idxoffsetbits") == "64" else ">II")
     at = entry = 0
     while at < len(data):
@@ -263,22 +251,12 @@ def _number(text: str) -> int:
     return value
 
 
-def _file_blocks(path: Path, largest: int = LARGEST_UNPACKED, *, whole: bool = False) -> Iterator[bytes]:
-    """The bytes of a file, unpacked if it is gzip, block by block; if `whole`, it must not be cut off."""
+def _file_blocks(path: Path, largest: int = LARGEST_UNPACKED) -> Iterator[bytes]:
+    """The bytes of a file, unpacked if it is packed, block by block."""
     check_input(path)
-    total = 0
-    with open_dictionary(path) as file:
-        packed = file.read(len(GZIP)) == GZIP
-        file.seek(0)
-        stream = gzip.GzipFile(fileobj=file) if packed else file
-        try:
-            while block := stream.read(_BLOCK):
-                total += len(block)
-                check_unpacked(path, total, file.tell(), largest)
-                yield block
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            if whole or not isinstance(error, EOFError):
-                raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
+    with open_source(path, largest) as source:
+        while block := source.read(_BLOCK):
+            yield block
 
 
 def _articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes | None]]:

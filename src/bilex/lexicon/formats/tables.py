@@ -70,7 +70,7 @@ class Table(DictionaryFormat):
     def _parse(self, reading: Reading) -> None:
         lines = all_lines(reading.path)
         division, delimiter = _division(reading, lines, self.division)
-        reading.report.form, reading.expected = division, _EXPECTED[division]
+        reading.report.format, reading.expected = division, _EXPECTED[division]
         if division == "csv":
             take_rows(reading, csv_rows(lines, delimiter), spreadsheet=True)
         else:
@@ -174,7 +174,7 @@ def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> No
         cells = {name: row[place].strip() for name, place in places.items() if place < len(row)}
         entry = Entry(cells.get("source", ""), cells.get("target", ""), **parsed_facts(cells))
         reading.add(number, [entry], cells.get("verdict", ""))
-        taken = has_header or reading.layout.columns or ours
+        taken = has_header or reading.layout.columns or reading.layout.verdicts or ours
         reading.report.extra_columns += not taken and len(row) > 2
 
 

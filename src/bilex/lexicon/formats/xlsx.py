@@ -15,12 +15,13 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file
+from bilex.core.files import atomic_file, opened
+from bilex.core.reading import ZIP, check_unpacked
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.tables import Row, table_rows, take_rows
 from bilex.lexicon.formats.xml import DECLARATION, Node, elements
-from bilex.lexicon.reading import ZIP, Reading, check_unpacked, open_dictionary
+from bilex.lexicon.reading import Reading
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
 LARGEST_PART = 1 << 28
@@ -69,7 +70,7 @@ class XLSX(DictionaryFormat):
     """A workbook, for Excel and LibreOffice."""
 
     name, noun, suffixes = "xlsx", "a workbook", (".xlsx",)
-    units, place, expected = "rows", "row", "source and target"
+    units, unit, expected = "rows", "row", "source and target"
     strict = has_columns = True
     is_text = False
 
@@ -79,7 +80,7 @@ class XLSX(DictionaryFormat):
 
     def _parse(self, reading: Reading) -> None:
         try:
-            with open_dictionary(reading.path) as file, zipfile.ZipFile(file) as archive:
+            with opened(reading.path) as file, zipfile.ZipFile(file) as archive:
                 take_rows(reading, _rows(reading.path, archive), spreadsheet=True)
         except (
             zipfile.BadZipFile,

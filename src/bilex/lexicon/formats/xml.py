@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO, ClassVar
 from xml.parsers import expat
 
+from bilex.core import files
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
 from bilex.lexicon.formats.base import DictionaryFormat
-from bilex.lexicon.reading import open_dictionary
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _DEEPEST = 64
@@ -96,7 +96,7 @@ def elements(
     begin, with attributes but without content; `roots` are names that the outermost element may have.
     """
     parser = _Parser(path, roots, names, opened)
-    with open_dictionary(path) as whole, part or whole as file:
+    with files.opened(path) as whole, part or whole as file:
         while chunk := file.read(_CHUNK):
             yield from parser.feed(chunk)
         yield from parser.feed(b"")
