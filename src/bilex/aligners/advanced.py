@@ -43,11 +43,11 @@ class AdvancedMaps(NamedTuple):
 
 
 def ridge_for(pairs: int, dimension: int) -> float:
-    """How much of the mean eigenvalue is added before whitening, for few pairs in many dimensions.
+    """The share of the mean eigenvalue that is added before whitening, for few pairs in many dimensions.
 
-    Whitening n pairs in d > n dimensions makes any two languages agree perfectly on the pairs, whatever
-    they are. From two pairs a dimension on the formula is the paper's; below, damping grows until only
-    the rotation is left.
+    Whitening n pairs in d > n dimensions makes any two languages agree perfectly on the pairs, whatever they
+    are. With at least two pairs per dimension the formula is the paper's; with fewer, damping grows until
+    only the rotation is left.
     """
     return max(0.0, 2.0 * dimension / max(pairs, 1) - 1.0)
 
@@ -83,7 +83,7 @@ def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
 
 
 class Vectors(Protocol):
-    """What gives rows of a vocabulary by their numbers."""
+    """Anything that returns rows of a vocabulary by their indices."""
 
     def __getitem__(self, rows: Pairs, /) -> Rows: ...
 
@@ -184,7 +184,7 @@ def rotate_together(names: Sequence[str], agreement: Mapping[LanguagePair, Matri
 
 @dataclass(frozen=True, kw_only=True)
 class AdvancedReport(AlignerReport):
-    """What an advanced mapping reports.
+    """The report of an advanced mapping.
 
     Attributes:
         ridge: How much the whitening was damped (0: the paper's formula).
@@ -227,7 +227,7 @@ class AdvancedMapping(Aligner):
 
 
 def damping_sentence(pairs: int, ridge: float) -> str:
-    """What a user whose pairs are few should know."""
+    """A message for few pairs."""
     return (
         f"{pairs} seed pairs are few for these dimensions: the whitening is damped "
         f"(ridge {ridge:.2f} of the mean eigenvalue)."

@@ -1,9 +1,8 @@
-"""The contract of every alignment method.
+"""The base class of every alignment method.
 
-A method is a dataclass whose fields are its settings. `fit` learns two maps into a common space and
-keeps them in `source_map_` and `target_map_`. All that the commands, the tables and the plots say about a
-method, the class says itself. To add a method, add a module to this folder with a subclass of `Aligner`, or
-register one from a distribution of your own (`bilex.aligners.registry`); nothing else needs to be touched.
+A method is a dataclass whose fields are its settings. `fit` learns two maps into a common space and stores
+them in `source_map_` and `target_map_`. To add a method, add a module with a subclass of `Aligner` and a line
+in `bilex.aligners.registry`, or register one from another distribution.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
 
 Pairs = npt.NDArray[np.int64]
 Metric = Literal["cosine", "dot"]
-# The least and the greatest value of a setting; None for no bound.
+# The smallest and the largest value of a setting; None for no bound.
 Limits = Mapping[str, tuple[float | None, float | None]]
 
-SMALLEST = 1e-12  # stands for "more than 0"
-_LARGEST_NUMBER = 2**53  # what every part of the arithmetic can count to
+SMALLEST = 1e-12  # means "more than 0"
+_LARGEST_NUMBER = 2**53  # float64 represents every integer up to it
 
 
 @dataclass(kw_only=True, repr=False)
@@ -49,15 +48,14 @@ class Aligner(ABC):
         seed: For stochastic methods.
 
     Attributes:
-        rejected_: Pairs of rows that the lexicon of the last fit said to be no translations.
-        source_map_: Takes source vectors, as they came from their file, into the common space.
+        rejected_: Pairs of rows that the lexicon of the last fit rejected.
+        source_map_: Maps source vectors, as read from their file, into the common space.
         target_map_: The same for the target language.
-        report_: What happened: pairs used, warnings, and what the method adds in a subclass of
-            `AlignerReport`.
+        report_: Pairs used, warnings, and what the method adds in a subclass of `AlignerReport`.
     """
 
-    # What a class says about its method: its name in commands and grids, one sentence on it, how its space is
-    # compared, and what its data must be like.
+    # The name in commands and grids, a one-line description, the metric of the space, and what the data must
+    # be like.
     name: ClassVar[str]
     summary: ClassVar[str]
     metric: ClassVar[Metric] = "cosine"
@@ -128,24 +126,12 @@ class Aligner(ABC):
         """A copy with the same settings, not fitted."""
         return type(self)(**self.settings())
 
-    def choices(self, pairs: int) -> list[dict[str, dict[str, Any]]]:
-        """What a trial may choose where the settings leave it open; by default nothing.
-
-        Args:
-            pairs: Usable seed pairs.
-
-        Returns:
-            Steps, each with candidates by name: settings to change. The first candidate of the first step is
-            the prior; a later step is compared with what was chosen before it.
-        """
-        return []
-
     def for_trial(self, pairs: int, words: int) -> Self:
-        """A copy that takes less time, for fits to a part of the seeds; by default it is not shortened.
+        """A copy that takes less time, for the held-out trial; by default it is not shortened.
 
         Args:
-            pairs: Usable seed pairs of the whole problem.
-            words: Words in its smaller vocabulary.
+            pairs: The number of usable seed pairs.
+            words: The number of words in the smaller vocabulary.
         """
         return self.clone()
 
@@ -168,14 +154,14 @@ class Aligner(ABC):
             source: Vectors of the source language.
             target: Vectors of the target language.
             lexicon: Seed pairs, source word first; None or empty where the method needs none.
-            progress: Receives how far the work is.
-            checkpoint: A folder where a method that can be resumed keeps its state.
+            progress: Receives progress reports.
+            checkpoint: A folder for the state of methods that can be resumed.
 
         Returns:
             This aligner, fitted.
 
         Raises:
-            BilexError: The data cannot serve this method; nothing has been computed then.
+            BilexError: The data do not suit this method.
         """
         self.report_ = self.report_type()()
         kinds = {name: kind for name, kind in get_type_hints(type(self)).items() if name in self.settings()}
@@ -196,11 +182,7 @@ class Aligner(ABC):
         return self
 
     def _refuse_not_finite(self) -> None:
-        """Never hand out a map with NaN or infinity in it.
-
-        Raises:
-            BilexError: The fit came to one.
-        """
+        """Raise an error if a map contains NaN or infinity."""
         for side in (self.source_map_, self.target_map_):
             if not all(np.isfinite(tensor).all() for tensor in side.state("map")[1].values()):
                 raise BilexError(
@@ -211,7 +193,7 @@ class Aligner(ABC):
     def _usable_pairs(
         self, source: WordVectors, target: WordVectors, lexicon: Lexicon, progress: Progress
     ) -> Pairs:
-        """The seed pairs as rows of the two vocabularies, repeats kept."""
+        """The seed pairs as rows of the two vocabularies, with repetitions."""
         if not len(lexicon):
             if self.needs_seeds:
                 raise BilexError(f"method '{self.name}' needs a seed dictionary; give one with --seeds.")
@@ -235,7 +217,7 @@ class Aligner(ABC):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        """Set `source_map_` and `target_map_`; put what happened into `report_`."""
+        """Set `source_map_`, `target_map_` and `report_`."""
 
 
 def _of_any_dimensions() -> str:
@@ -249,16 +231,9 @@ def _of_any_dimensions() -> str:
 def check_settings(
     method: str, settings: Mapping[str, Any], kinds: Mapping[str, Any], limits: Limits
 ) -> None:
-    """Make sure that each setting of a method is of its kind, finite, and within its limits.
+    """Make sure that each setting of a method has its annotated type, is finite, and within its limits.
 
-    Args:
-        method: The method's name.
-        settings: All settings and their values.
-        kinds: The annotation of each setting.
-        limits: The limits of those that have any; a whole number without is not negative.
-
-    Raises:
-        BilexError: A setting makes no sense.
+    A whole number without limits must not be negative.
     """
     for name, value in settings.items():
         if not _fits(value, kinds[name]):

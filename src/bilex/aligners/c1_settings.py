@@ -22,8 +22,8 @@ MANY_SEEDS = 2236
 _WARM_UP_SEEDS = 600
 # Below this number of seeds, pairs that the vocabularies suggest join them (`starts`).
 _FEW_SEEDS = 300
-# Induced pairs that serve as seeds of the last pass (half of it with many seeds), at most one per so many
-# words of the smaller vocabulary.
+# Induced pairs that serve as seeds of the last pass (half of it with many seeds), and the smallest number of
+# words of the smaller vocabulary per pair.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # With few seeds or none, the passes before the last search among this number of words per language.
 _EARLY_WORDS = 20_000

@@ -75,7 +75,7 @@ class Checkpoint:
         return cls(folder, identity, progress)
 
     def part(self, name: str) -> Checkpoint:
-        """A checkpoint of its own for a part of the work, inside this one."""
+        """A checkpoint for a part of the work, in a folder inside this one."""
         folder = None if self.folder is None else self.folder / name
         return Checkpoint(folder, self.identity, self.progress)
 
@@ -96,7 +96,7 @@ class Checkpoint:
         return Kept(load_file(self.folder / _TENSORS), state["state"])
 
     def save(self, tensors: Mapping[str, torch.Tensor], **state: Any) -> None:
-        """Put a new state in the place of what was kept; tensors may be on any device.
+        """Replace the stored state; tensors may be on any device.
 
         A full disk does not end the fit: the earlier state stays, which is reported.
         """

@@ -28,16 +28,16 @@ from bilex.aligners.base import Pairs
 from bilex.aligners.preparation import UnitRows
 from bilex.search.negatives import Forbidden, HardNegatives, Moment, Nearest, to_units
 
-# A sum over words of outer products is symmetric: only so many blocks of columns on and right of the
-# diagonal are multiplied, of so many words at a time, which stay in the cache.
+# A sum of outer products is symmetric: only blocks of columns on and right of the diagonal are multiplied,
+# for a number of words at a time that fits in the cache.
 _COLUMN_BLOCKS, _WORDS_AT_A_TIME = 3, 2500
 
 
 class KnownNegatives(NamedTuple):
-    """Words that pairs always have as negatives, besides their hard ones.
+    """Rejected partners, which are negatives of their pairs besides the hard ones.
 
     Attributes:
-        pair: Numbers of pairs.
+        pair: Indices of pairs.
         rows: For each, the unmapped vector of a rejected partner.
     """
 
@@ -83,7 +83,7 @@ class Step(NamedTuple):
 
 
 class Rows(Protocol):
-    """What gives rows of a vocabulary: its first ones by a slice, some of them by their numbers."""
+    """Anything that returns rows of a vocabulary by a slice or by their indices."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: slice | Pairs, /) -> torch.Tensor: ...
@@ -130,16 +130,8 @@ class _Mapped(NamedTuple):
 class Contrast:
     """The contrastive objective of one dictionary between two vocabularies.
 
-    Args:
-        source: The source words.
-        target: The target words.
-        source_forbidden: Source keys that may not be negatives of a pair.
-        target_forbidden: Target keys that may not be negatives of a pair.
-        negatives: Negatives a side (N_neg).
-        temperature: τ.
-        through_norms: Whether the gradient goes through the norms too.
-        rejected: Source words and target words that pairs have as negatives whatever their scores; they
-            must be among the forbidden keys, so that none counts twice.
+    Forbidden keys may not be negatives of a pair. `rejected` are source words and target words that pairs
+    have as negatives whatever their scores; they must be forbidden, so that none counts twice.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""FIPP: bend the source towards the target's inner products, then rotate.
+"""FIPP: move the inner products of the source towards those of the target, then rotate.
 
 Sachidananda, Yang and Zhu, "Filtered Inner Product Projection for Crosslingual Embedding Alignment"
 (ICLR 2021).
@@ -37,12 +37,12 @@ _LEAST = 1e-5  # singular values below this share of the greatest are rounding, 
 
 @dataclass(frozen=True, kw_only=True)
 class FIPPReport(AlignerReport):
-    """What it reports.
+    """The report of FIPP.
 
     Attributes:
-        pairs: Pairs that it learned from, those it added included.
+        pairs: Pairs that it learned from, including added ones.
         self_learning: Whether it added pairs to the seeds.
-        bridged_share: The share of inner products that were close enough to be brought together.
+        bridged_share: The share of inner products that were close enough to be moved.
     """
 
     pairs: int = 0
@@ -236,16 +236,9 @@ def top_eigenpairs(
 
 
 def best_matching(source: Array, target: Array, most: int, *, device: str = "auto") -> tuple[Pairs, Scores]:
-    """Each source row with its best target; of those that share one, the most similar.
+    """Each source row with its best target by dot product; of those that share one, the most similar.
 
-    Args:
-        source: Source rows; similarity is the dot product.
-        target: Target rows.
-        most: How many pairs are wanted.
-        device: "auto", "cpu" or "cuda".
-
-    Returns:
-        At most `most` (source row, target row) pairs by falling score, and their scores.
+    Returns at most `most` pairs of rows by falling score, and their scores.
     """
     if not len(source) or not len(target):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)

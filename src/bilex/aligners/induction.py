@@ -55,10 +55,10 @@ def induce_pairs(
         order = np.argsort(-ranked, kind="stable")[:keep]
         return order, rows[order, 0]
 
-    asked, answered = best(source, target, source_mean, target_mean)
-    forward = np.stack([asked, answered], axis=1)
-    asked, answered = best(target, source, target_mean, source_mean)
-    return Induced(forward, np.stack([answered, asked], axis=1))
+    queries, answers = best(source, target, source_mean, target_mean)
+    forward = np.stack([queries, answers], axis=1)
+    queries, answers = best(target, source, target_mean, source_mean)
+    return Induced(forward, np.stack([answers, queries], axis=1))
 
 
 def augmentation(induced: Induced, seeds: Pairs) -> Pairs:

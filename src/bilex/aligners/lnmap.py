@@ -40,7 +40,7 @@ _STAGES = ("source autoencoder", "target autoencoder", "forward mapper", "backwa
 
 @dataclass(frozen=True, kw_only=True)
 class LNMapReport(AlignerReport):
-    """What it reports.
+    """The report of LNMap.
 
     Attributes:
         source_reconstruction_error: The squared error of a source word in the autoencoder's last epoch.
@@ -87,8 +87,8 @@ class LNMap(Aligner):
         batch: Words or pairs in a batch.
         rounds: Rounds, of which the first learns from the seeds alone.
         growth: How many more pairs each round may add to the seeds.
-        candidates: Among how many frequent words of each language partners are looked for.
-        queries: For how many frequent words of each language.
+        candidates: The number of frequent words per language among which partners are searched.
+        queries: The number of frequent words per language for which partners are searched.
         neighbours: k of CSLS.
         induction_dropout: Whether dropout stays on while pairs are induced.
 

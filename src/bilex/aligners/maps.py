@@ -1,8 +1,7 @@
 """Maps from one language's vectors into the common space.
 
-A map is a short chain of steps. Most methods need one matrix; some centre first, LNMap is a small
-network. Because every method hands out the same kind of object, saving, loading and mapping new
-vectors are written once.
+A map is a short chain of steps. Most methods need one matrix; some centre first, and LNMap is a small
+network. All methods produce this class, so that saving, loading and mapping new vectors are written once.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Array = npt.NDArray[np.float32]
 class MapStep:
     """One stage of a map: some tensors, and a function of rows.
 
-    A subclass names itself in `kind` and its tensors in `parts`, and defines `__call__`, and where it pays
+    A subclass sets `kind` and the names of its tensors in `parts`, and defines `__call__` and, for speed,
     `on_device`.
     """
 
@@ -45,7 +44,7 @@ class MapStep:
         raise NotImplementedError
 
     def on_device(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same for rows on a device, where they stay; unless a step knows better, they go by the host."""
+        """The same for rows on a device; by default through the host."""
         import torch
 
         return torch.from_numpy(self(rows.cpu().numpy())).to(rows.device)
@@ -61,7 +60,7 @@ class Unit(MapStep):
         return unit_rows_float32(rows)
 
     def on_device(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same on a device; rows of lengths beyond float32 go by the host."""
+        """The same on a device; rows with lengths beyond float32 go through the host."""
         norms: torch.Tensor = rows.norm(dim=1, keepdim=True)
         if bool(((norms < SHORTEST) | ~(norms < LONGEST)).any()):
             return super().on_device(rows)
@@ -241,7 +240,7 @@ class Map:
     def __call__(
         self, vectors: npt.ArrayLike, block: int = 16384, *, device: torch.device | None = None
     ) -> Array:
-        """Map rows, some thousands at a time; beside the result only a block is held."""
+        """Map rows in blocks, so that memory is bounded."""
         rows = vectors if isinstance(vectors, StoredRows) else np.asarray(vectors)
         if rows.ndim != 2:
             raise BilexError(f"a map takes rows of vectors, not an array of shape {rows.shape}.")
@@ -270,7 +269,7 @@ class Map:
 
     @property
     def matrix(self) -> Array:
-        """The matrix of a map that has exactly one, for those who want to look at it."""
+        """The matrix of a map that has exactly one."""
         matrices = [step.matrix for step in self.steps if isinstance(step, Linear)]
         if len(matrices) != 1:
             raise BilexError(f"this map is a chain of {[s.kind for s in self.steps]}, not one matrix.")

@@ -1,4 +1,4 @@
-"""Vectors as aligners want them: unit rows, centred rows, and small vocabularies for trials."""
+"""Unit rows, centred rows, and small vocabularies for trials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK_ROWS = 16384
 
 
 class Prepared(NamedTuple):
-    """Prepared rows, and the steps that would prepare a new vector the same way."""
+    """Prepared rows, and the map steps that prepare a new vector in the same way."""
 
     rows: Array
     steps: list[MapStep]
@@ -54,14 +54,10 @@ def frequent_words(words: WordVectors, frequent: int, extra: set[str]) -> WordVe
 
 
 class UnitRows:
-    """Vectors brought to length one, some at a time.
+    """Vectors of unit length, a block at a time.
 
-    On a GPU all of them are held there. On the CPU nothing is held: rows are read from the vectors, which
-    may lie in a file, and divided by their lengths whenever they are asked for.
-
-    Args:
-        vectors: The vocabulary.
-        device: Where rows are wanted.
+    A GPU holds all of them. On the CPU, rows are read from the vectors, which may be in a file, and
+    normalised on each access.
     """
 
     def __init__(self, vectors: WordVectors, device: torch.device) -> None:

@@ -14,7 +14,7 @@ from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
-_SAYS_NOTHING = 1e-10  # of the greatest singular value; float32 vectors give 1e-16 where there is nothing
+_NEGLIGIBLE = 1e-10  # of the largest singular value; float32 vectors give 1e-16 in empty directions
 
 
 def common_rotations(
@@ -22,12 +22,11 @@ def common_rotations(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """U, singular values and V of a cross-covariance, U and V with as many columns as its smaller side.
 
-    Fewer pairs than dimensions leave directions of which the covariance says nothing; an SVD pairs them up as
-    its rounding has it, which differs with the number of threads. They are paired so that UVᵀ is as near to
-    the identity as can be, which has one answer.
+    With fewer pairs than dimensions some directions are not determined; an SVD pairs them by rounding, which
+    differs with the number of threads. They are paired so that UVᵀ is as close to the identity as possible.
     """
     u, values, vt = scipy.linalg.svd(covariance, full_matrices=False)
-    known = int(np.count_nonzero(values > _SAYS_NOTHING * values[0]))
+    known = int(np.count_nonzero(values > _NEGLIGIBLE * values[0]))
     if known < len(values):
         (seen_x, seen_y), (rows, columns) = (u[:, :known], vt[:known].T), covariance.shape
         rest_x = np.eye(rows) - seen_x @ seen_x.T

@@ -31,12 +31,12 @@ Matrix = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class RCSLSReport(AlignerReport):
-    """What a descent reports.
+    """The report of RCSLS.
 
     Attributes:
         losses: The loss at the start and after each step.
         last_step_length: The step length at the end.
-        steps_restored: Whether steps that raised the loss were taken back.
+        steps_restored: Whether steps that raised the loss were undone.
     """
 
     losses: tuple[float, ...] = ()
@@ -51,17 +51,17 @@ class RCSLS(FromPairs):
     With unit rows x and y and the map W, applied as xW, the loss of n pairs is
     f(W) = (1/n) Σ [−2·xᵢW·yᵢ + mean of xᵢW·y over the k targets nearest to xᵢW
     + mean of xW·yᵢ over the k sources whose mapped rows are nearest to yᵢ].
-    Neighbours are looked for in the whole vocabularies by dot product, and held fixed while the
-    gradient is taken. A step that raises the loss is taken back, and the step length halved.
+    Neighbours are searched in the whole vocabularies by dot product, and fixed while the gradient is
+    computed. A step that raises the loss is undone, and the step length halved.
 
     Args:
         neighbours: k of CSLS.
         iterations: Steps tried.
         learning_rate: The first step length.
         spectral: Whether singular values of the map above 1 are cut to 1 after each step.
-        restore: Whether a step that raised the loss is really taken back. False does what we believe that
-            the authors' program does: it goes on from where it is, compares with the lowest loss so far,
-            and takes one more step of full length before the halved ones.
+        restore: Whether a step that raised the loss is undone. False behaves as the authors' program seems
+            to: it continues from the new map, compares with the lowest loss so far, and takes one more step
+            of full length before halved ones.
 
     Examples:
         >>> RCSLS(neighbours=5).fit(source, target, lexicon)  # doctest: +SKIP
@@ -135,15 +135,7 @@ class LossAndGradient(NamedTuple):
 
 
 class RelaxedCSLS:
-    """The loss of seed pairs as a function of the map; the vocabularies stay on one device.
-
-    Args:
-        source: All source rows, of unit length.
-        target: All target rows.
-        pairs: The seed pairs.
-        k: Neighbours.
-        device: Where neighbours are searched.
-    """
+    """The loss of seed pairs as a function of the map, from unit rows of both vocabularies on one device."""
 
     def __init__(self, source: Array, target: Array, pairs: Pairs, k: int, device: str) -> None:
         self.device = resolve_device(device)

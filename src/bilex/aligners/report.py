@@ -1,6 +1,6 @@
-"""What an aligner reports of its fit.
+"""The report of a fit.
 
-A method that has more to say declares a subclass in its own module, and the type of its `report_`:
+A method that reports more declares a subclass in its module, and the type of its `report_`:
 
     report_: MineReport = field(init=False, compare=False)
 """
@@ -16,7 +16,7 @@ from bilex.core.typed_json import other_entries
 
 @dataclass(frozen=True, kw_only=True)
 class AlignerReport:
-    """What every method reports.
+    """The report of every method.
 
     Attributes:
         seed_pairs: Pairs of the seed dictionary.

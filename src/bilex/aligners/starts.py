@@ -1,12 +1,12 @@
-"""First dictionaries for C1 and VecMap that need no seeds, or that join them.
+"""First dictionaries without seeds, or with few.
 
-The vocabularies suggest several: words spelled alike, shared numerals, words that sound alike in whatever
-script, all of these together, and the shapes of the two spaces. `first_dictionary` carries each through
-VecMap's self-learning on the most frequent words. No gold pair says which came out right, but the induced
-pairs do: where two languages have been brought together, a part of them predicts the others
-(`vecmap.recovered_share`). The start whose pairs do so best wins; one that does so clearly needs no rival,
-since starts that succeed end in nearly the same pairs. If none does, there is no result. Seeds join each of
-the starts that are made of pairs.
+The vocabularies suggest several: words of identical spelling, shared numerals, words that sound alike in any
+script, all of these together, and the distributions of similarities in the two spaces. `first_dictionary`
+extends each by VecMap's self-learning on the most frequent words. Without gold pairs, the induced pairs show
+which start succeeded: if two languages are aligned, a part of the pairs predicts the others
+(`vecmap.recovered_share`). The start with the highest share is taken; one with a high share ends the search,
+since starts that succeed end in nearly the same pairs. If no share is high enough, there is no result. Seeds
+join each start that consists of pairs.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 # Below this share of recovered pairs the alignment has most likely failed: wrong starts reach 0.17 at most,
 # right ones 0.24 at least (research/never_worse.md).
 COLLAPSED = 0.2
-# Fewer shared words or numerals than this carry no start.
+# A start needs this number of shared words or numerals.
 _FEWEST_SHARED = 20
-# Words of each language among which starts are looked for. Rarer ones bring shared spellings that are no
-# translations, and a mean that is no longer that of the frequent words.
+# Starts are searched among this number of words per language. Rarer words add shared spellings that are no
+# translations, and shift the mean.
 _START_WORDS = 20_000
-# A start that brought the languages together so well that the others are not tried: on two families of
-# vectors every start that reached this ended within 0.02 of the best (research/trial.md).
+# A share at which other starts are not tried: on two families of vectors every start that reached it ended
+# within 0.02 of the best (research/trial.md).
 _CLEAR = 0.5
 # Words of each language on which starts are compared, and self-learning's patience there.
 _COMPARED_WORDS = 4_000
@@ -62,10 +62,9 @@ def unsupervised_similarity_distributions(
 ) -> Pairs:
     """Pair words whose similarities to the other words of their own language are distributed alike.
 
-    VecMap's unsupervised start. Each frequent word is described by its row of the square root of the
-    language's similarity matrix, sorted, so that the description does not depend on which word is
-    which; descriptions are made unit, centred and unit again, and matched by CSLS both ways. The
-    dictionary is poor, but better than chance for languages whose spaces have like shapes.
+    VecMap's unsupervised start. Each frequent word is described by its sorted row of the square root of the
+    similarity matrix of its language; descriptions are normalised, centred and normalised again, and matched
+    by CSLS in both directions. The dictionary is poor, but better than chance for similar spaces.
     """
     size = min(frequent, len(source), len(target))
     if size < 2:
@@ -98,7 +97,7 @@ def _pairs(source_rows: npt.NDArray[np.int64], target_rows: npt.NDArray[np.int64
 
 
 class _Trial(NamedTuple):
-    """What came of one start: the aligner, the share of pairs that others predict, their similarity."""
+    """The result of one start: the aligner, the share of pairs that others predict, their similarity."""
 
     name: str
     aligner: SelfLearning
@@ -130,24 +129,13 @@ def first_dictionary(
 ) -> FirstDictionary:
     """The pairs to start from without seeds, or with few.
 
-    Seeds stay alone where the two vocabularies have nothing to join them.
-
-    Args:
-        source: Source vectors.
-        target: Target vectors.
-        seeds: The seed pairs; maybe none.
-        start: One of the starts by name, or "joined" for the best.
-        frequent: How many words of each language are paired by the best start.
-        keep: How many of these pairs are kept in each direction; None for 6,000, or fewer in a small
-            vocabulary.
-        words: Partners are looked for among so many words; None for all.
-        k: Neighbours in CSLS.
-        device: "auto", "cpu" or "cuda".
-        seed: Of self-learning.
-        progress: Receives how far the work is.
+    `start` is the name of a start, or "joined" for the best. It pairs the `frequent` first words of each
+    language with partners among the first `words` (None for all), and keeps `keep` pairs per direction (None
+    for 6,000, or fewer in a small vocabulary). Seeds stay alone where the vocabularies have nothing to join
+    them.
 
     Raises:
-        BilexError: There are no seeds, and no start is possible or every one of them collapsed.
+        BilexError: There are no seeds, and no start is possible or all of them failed.
     """
     given = _words(source, target, seeds)
     small = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
@@ -212,7 +200,7 @@ def _possible(
     device: str,
     seed: int,
 ) -> list[Start]:
-    """The starts that the vocabularies and the user's settings allow."""
+    """The starts that the vocabularies and the settings allow."""
     from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
 
     settings: dict[str, Any] = {
@@ -258,7 +246,7 @@ def _words(source: WordVectors, target: WordVectors, pairs: Pairs) -> list[tuple
 def _trials(
     possible: list[Start], frequent: tuple[WordVectors, WordVectors], progress: Progress
 ) -> list[_Trial]:
-    """Carry starts through self-learning, one after the other, until one succeeds clearly."""
+    """Extend starts by self-learning, one after the other, until one succeeds clearly."""
     trials: list[_Trial] = []
     for start in possible:
         trials.append(_tried(*start, *frequent, progress))
@@ -275,7 +263,7 @@ def _tried(
     target: WordVectors,
     progress: Progress,
 ) -> _Trial:
-    """Carry one start through self-learning on the frequent words (its pairs may lie beyond them)."""
+    """Extend one start by self-learning on the frequent words; its pairs may have rarer words."""
     words = None if lexicon is not None else 2 * _COMPARED_WORDS
     progress.say(f"Trying the start from {name}.")
     aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)

@@ -1,4 +1,4 @@
-"""VecMap: one careful linear mapping, and self-learning that can start from little or from nothing.
+"""VecMap: an advanced linear mapping, and self-learning that starts from few seeds or none.
 
 Artetxe, Labaka and Agirre, "Generalizing and improving bilingual word embedding mappings with a
 multi-step framework of linear transformations" (AAAI 2018) and "A robust self-learning method for
@@ -46,7 +46,7 @@ _JUDGED_WORDS, _JUDGED_SPLITS = 4000, 3  # of `recovered_share`
 
 @dataclass(frozen=True, kw_only=True)
 class VecMapReport(AdvancedReport):
-    """What a mapping reports.
+    """The report of a mapping.
 
     Attributes:
         dictionary: Pairs that it was learned from.
@@ -57,7 +57,7 @@ class VecMapReport(AdvancedReport):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfLearningReport(VecMapReport):
-    """What self-learning reports.
+    """The report of self-learning.
 
     Attributes:
         first_dictionary: Pairs of the first round.
@@ -102,7 +102,7 @@ class VecMapSupervised(FromPairs):
 
 @dataclass(kw_only=True, repr=False)
 class _SelfLearning(Aligner):
-    """Map, match the frequent words, map again, with less and less randomness.
+    """Map, match the frequent words, and map again, with decreasing randomness.
 
     In each round the two languages are rotated onto each other by the current dictionary, and every
     frequent word of both takes its best partner by CSLS, of which at first nine in ten are hidden at
@@ -123,7 +123,7 @@ class _SelfLearning(Aligner):
     limits: ClassVar[Limits] = {
         "frequent": (1, None),
         "neighbours": (1, None),
-        "keep": (1e-3, 1),  # less would hide all, and take for ever to grow
+        "keep": (1e-3, 1),  # less would hide all scores, and grow too slowly
         "growth": (1.01, None),
         "patience": (1, None),
         "threshold": (0, None),
@@ -221,7 +221,7 @@ class _SelfLearning(Aligner):
 
 @dataclass
 class _Loop:
-    """Where self-learning is after a round.
+    """The state of self-learning after a round.
 
     Args:
         keep: The probability that a score is not hidden.
@@ -299,14 +299,14 @@ class VecMapUnsupervised(_SelfLearning):
     """Self-learning that starts from how similarities are distributed in each language.
 
     Args:
-        described: How many of the most frequent words the first dictionary is looked for among.
+        described: The number of frequent words among which the first dictionary is searched.
 
     Examples:
         >>> VecMapUnsupervised().fit(source, target)  # doctest: +SKIP
     """
 
     name = "vecmap-unsupervised"
-    summary = "self-learning from the shapes of the two spaces alone, no seeds; may fail, and says so"
+    summary = "self-learning from the two spaces alone, no seeds; may fail, with a warning"
     needs_seeds = False
 
     described: int = 4000
@@ -324,14 +324,14 @@ def _both(found: Matches) -> torch.Tensor:
 
 
 def _same(last: Matches | None, found: Matches) -> bool:
-    """Whether two rounds found the same pairs: then, without randomness, every further round would too."""
+    """Whether two rounds found the same pairs, so that without randomness all further rounds would."""
     if last is None:
         return False
     return torch.equal(last.forward, found.forward) and torch.equal(last.backward, found.backward)
 
 
 def _map(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress) -> float:
-    """Give `aligner` the advanced mapping of a dictionary; how much its whitening was damped."""
+    """Set the maps of `aligner` to the advanced mapping of a dictionary; return its ridge."""
     maps = advanced_maps(x.rows[pairs[:, 0]], y.rows[pairs[:, 1]])
     if maps.ridge:
         progress.say(damping_sentence(len(pairs), maps.ridge))
