@@ -27,6 +27,7 @@ import torch
 
 from bilex.aligners import Aligner, get_method
 from bilex.core.files import write_json
+from bilex.core.typed_json import as_json
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.settings import C2, OFFLINE_ENCODER, TuningPreset
 from bilex.encoders.stage import Combination, Floats, mixed_views, run_stage_c2
@@ -153,7 +154,7 @@ class Metrics:
         memory = _Memory()
         stage = C2(self.languages.encoder, mixing=0.2, device=self.options.device, preset=preset)
         result = run_stage_c2(aligner, self.source, self.target, self.train, stage)
-        report = {k: v for k, v in result.report.as_dict().items() if k != "tuning"}
+        report = {k: v for k, v in as_json(result.report).items() if k != "tuning"}
         report.update(memory.peak())
         print(f"# {json.dumps(report, ensure_ascii=False)}", flush=True)
         suffix = "" if preset == "paper" else f" [{preset}]"

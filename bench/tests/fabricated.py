@@ -186,7 +186,7 @@ def _prediction(
         answers[retrieval] = tuple(shown)
     return Prediction(
         source=word,
-        golds=(gold,),
+        translations=(gold,),
         band=band,
         identical=identical,
         leaked=leaked,

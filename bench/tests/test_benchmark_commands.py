@@ -92,7 +92,7 @@ def test_the_quick_grid_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         for direction, predictions in result.predictions.items():
             for retrieval in ("nn", "csls"):
                 first = [prediction.ranks[retrieval] == 1 for prediction in predictions]
-                right = [p.answers[retrieval][0] in p.golds for p in predictions]
+                right = [p.answers[retrieval][0] in p.translations for p in predictions]
                 assert first == right
                 assert result.metric(direction, retrieval) == pytest.approx(sum(right) / len(right))
     better = [c1.metric(d, "csls") - procrustes.metric(d, "csls") for d in ("forward", "backward")]

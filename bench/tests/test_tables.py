@@ -68,7 +68,7 @@ def recounted(results: list[Result], label: str, seeds: str, source: str | None,
         pair = result.setup.pair.split("-")
         for way, (a, b) in {"forward": pair, "backward": pair[::-1]}.items():
             if source in (None, a) and target in (None, b):
-                answers = [p.answers["csls"][0] in p.golds for p in result.predictions[way]]
+                answers = [p.answers["csls"][0] in p.translations for p in result.predictions[way]]
                 found.append(100 * sum(answers) / len(answers))
     return fmean(found)
 

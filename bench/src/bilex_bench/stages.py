@@ -26,6 +26,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
 from bilex.core.manifest import manifest_folder, verify_manifest
 from bilex.core.progress import Progress
+from bilex.core.typed_json import as_json
 from bilex.fit import FitReport, FitResult, fit
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
@@ -146,7 +147,7 @@ def finished_stage(
     trial, stage = found.report.trial, found.stage
     assert stage is not None
     report = {
-        **stage.report.as_dict(),
+        **as_json(stage.report),
         "mixing_scores": trial.mixing_scores,
         "trial_seconds": trial.seconds,
         "seconds": stage.report.seconds + trial.seconds,

@@ -409,7 +409,7 @@ def _unpack_matrix(content: bytes, rows: int) -> npt.NDArray[np.float32]:
 
 def _split_predictions(predictions: Sequence[Prediction]) -> tuple[bytes, bytes]:
     """What predictions share with those of other setups, and what is their own."""
-    words = [[p.source, p.golds, p.band, int(p.identical)] for p in predictions]
+    words = [[p.source, p.translations, p.band, int(p.identical)] for p in predictions]
     retrievals = list(predictions[0].answers) if predictions else []
     ranked = list(predictions[0].ranks) if predictions else []
     own = {
@@ -428,14 +428,14 @@ def _join_predictions(words: bytes, own: bytes) -> tuple[Prediction, ...]:
     return tuple(
         Prediction(
             source=source,
-            golds=tuple(golds),
+            translations=tuple(right),
             band=band,
             identical=bool(identical),
             leaked=place in leaked,
             answers={name: tuple(a) for name, a in zip(found["retrievals"], answers, strict=True)},
             ranks=dict(zip(found["ranked"], ranks, strict=True)),
         )
-        for place, ((source, golds, band, identical), answers, ranks) in enumerate(
+        for place, ((source, right, band, identical), answers, ranks) in enumerate(
             zip(rows, found["answers"], found["ranks"], strict=True)
         )
     )

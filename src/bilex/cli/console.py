@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.core.progress import BarProgress, LineProgress, Progress, Steps
+from bilex.core.tables import table
 from bilex.core.text import escape_control_characters, safe_console
 
 if TYPE_CHECKING:
@@ -66,20 +67,6 @@ def interruptible(checkpoint: str | None, listener: Progress) -> Iterator[None]:
         raise
 
 
-def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, *, left: int = 0
-) -> Table:
-    """A table; columns after the first `left` ones are aligned to the right, none if it is 0."""
-    from rich.table import Table
-
-    made = Table(title=title, title_justify="left", show_header=bool(headings))
-    for place, heading in enumerate(headings):
-        made.add_column(heading, justify="right" if left and place >= left else "left")
-    for row in rows:
-        made.add_row(*row)
-    return made
-
-
 def show_facts(facts: dict[str, Any], title: str) -> None:
     """Show named values as a table."""
     show(table((), [(name.replace("_", " "), _readable(value)) for name, value in facts.items()], title))
@@ -100,7 +87,7 @@ def _readable(value: Any) -> str:
 def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: str | None = None) -> Table:
     """Words and their translations, one per line; a word that has no vector says where its own came from."""
     headings = ({"source": "word", "target": "translation"}.get(name, name) for name in languages)
-    made = table([*headings, "score", "confidence"], (), title, left=2)
+    rows: list[list[str] | None] = []
     for answer in answers:
         origin = "composed" if answer.composed else f"from {answer.origin}"
         mark = "" if origin == "from vocabulary" else f" ({origin})"
@@ -108,9 +95,9 @@ def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: 
             word = f"{found.word} (composed)" if found.composed else found.word
             sure = "–" if found.confidence is None else f"{found.confidence:.0%}"
             query = "" if place else f"{answer.word}{mark}"
-            made.add_row(query, word, f"{found.score:.3f}", "known" if found.known else sure)
-        made.add_section()
-    return made
+            rows.append([query, word, f"{found.score:.3f}", "known" if found.known else sure])
+        rows.append(None)
+    return table([*headings, "score", "confidence"], rows, title, left=2)
 
 
 def show_confidences(translator: Translator) -> None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.cli import options as opt
-from bilex.cli.console import answers_table, progress, show, show_confidences, table
+from bilex.cli.console import answers_table, progress, show, show_confidences
 from bilex.core.errors import BilexError
 from bilex.core.files import write_text
+from bilex.core.tables import table
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:

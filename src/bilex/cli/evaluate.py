@@ -150,7 +150,7 @@ def _show_judgement(
     listed = {direction: read_words(words)} if words is not None else None
     found = {t.languages: judge(t, words=listed, progress=progress()) for t in translators}
     if as_json:
-        opt.write_json_line({"-".join(names): result.as_dict() for names, result in found.items()}, indent=2)
+        opt.write_json_line({"-".join(names): result for names, result in found.items()}, indent=2)
         return
     for names, result in found.items():
         show(result.table(names))

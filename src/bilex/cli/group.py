@@ -133,13 +133,6 @@ def _load(found: EntryPoint) -> click.Command:
     return command
 
 
-def subcommands(name: str, summaries: dict[str, str], text: str, *, package: str) -> LazyCommands:
-    """A command that is a group itself, each of whose commands has the module `PACKAGE.NAME_COMMAND`."""
-    epilog = f"'bilex {name} COMMAND --help' shows examples."
-    modules = f"{package}.{name}_"
-    return LazyCommands(name=name, summaries=summaries, modules=modules, help=text, epilog=epilog)
-
-
 commands = click.version_option(bilex.__version__, prog_name="bilex")(
     LazyCommands(
         name="bilex",

@@ -13,10 +13,11 @@ import click
 
 import bilex
 from bilex.cli import options as opt
-from bilex.cli.console import progress, show, show_facts, table
+from bilex.cli.console import progress, show, show_facts
 from bilex.core.errors import BilexError
 from bilex.core.files import opened
 from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
+from bilex.core.tables import table
 
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon

@@ -32,6 +32,7 @@ from bilex.core.files import check_input, check_not_an_input, check_writable, re
 from bilex.core.languages import code_of
 from bilex.core.locks import exclusive_lock
 from bilex.core.text import encodable
+from bilex.core.typed_json import plain
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -389,8 +390,8 @@ def one_direction(direction: str | None, reverse: bool) -> Any:
 
 
 def write_json_line(value: Any, *, indent: int | None = None) -> None:
-    """One JSON value to stdout."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    """One value or dataclass as JSON to stdout."""
+    text = json.dumps(plain(value), ensure_ascii=False, indent=indent)
     sys.stdout.write(encodable(text) + "\n")
 
 

@@ -115,6 +115,6 @@ def command(
             "were not cut into words; install the extra segment to cut them."
         )
     if json:
-        opt.write_json_line(report.as_dict())
+        opt.write_json_line(report)
         return
     note(f"Wrote {output}: {report.sentence()}")

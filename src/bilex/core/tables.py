@@ -1,11 +1,11 @@
-"""Columns as tables of pandas, polars and Arrow, none of which the rest needs, and as HTML for notebooks."""
+"""Tables: on a terminal, as HTML for notebooks, and of pandas, polars and Arrow, which nothing else needs."""
 
 from __future__ import annotations
 
 import html
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from rich.table import Table
 
 _POLARS = {str: "String", int: "Int64", float: "Float64", bool: "Boolean"}
 _ARROW = {str: "string", int: "int64", float: "float64", bool: "bool_"}
@@ -73,6 +74,32 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise BilexError(f"{name} is not installed here; run: pip install {name}") from error
+
+
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str] | None],
+    title: str | None = None,
+    *,
+    left: int = 0,
+    caption: str | None = None,
+) -> Table:
+    """A table for a terminal; None ends a section of rows.
+
+    Columns after the first `left` ones are aligned to the right, none if it is 0.
+    """
+    from rich.table import Table
+
+    made = Table(title=title, caption=caption, show_header=bool(headings))
+    made.title_justify = made.caption_justify = "left"
+    for place, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if left and place >= left else "left")
+    for row in rows:
+        if row is None:
+            made.add_section()
+        else:
+            made.add_row(*row)
+    return made
 
 
 def html_table(

@@ -15,11 +15,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 T = TypeVar("T")
 _OTHERS = "others"
+OTHERS = {_OTHERS: True}  # the metadata of a field for those entries of a JSON object that no other field has
 
 
 def other_entries() -> Any:
-    """A field for those entries of a JSON object that no other field has."""
-    return field(default_factory=dict, metadata={_OTHERS: True})
+    """Such a field, empty by default."""
+    return field(default_factory=dict, metadata=OTHERS)
 
 
 def as_json(record: Any) -> dict[str, Any]:

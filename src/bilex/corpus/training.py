@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -148,10 +148,6 @@ class TrainingReport:
     uncut: float
     prepare_seconds: float
     train_seconds: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report for JSON."""
-        return asdict(self)
 
     def sentence(self) -> str:
         """One sentence with the counts and times."""

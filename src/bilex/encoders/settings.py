@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json
 from bilex.core.progress import SILENT, Progress
-from bilex.core.typed_json import as_json
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
@@ -315,7 +314,3 @@ class StageReport:
     encode_seconds: float = 0.0
     combine_seconds: float = 0.0
     seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return as_json(self)

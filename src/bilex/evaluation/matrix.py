@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bilex.core.languages import language_name
+from bilex.core.languages import LanguagePair, language_name
 from bilex.core.progress import SILENT, Progress
+from bilex.core.tables import table
 from bilex.evaluation.result import DirectionResult
 from bilex.evaluation.scoring import evaluate
 from bilex.lexicon import Lexicon
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bilex.model.many import ManyLanguages
-
-LanguagePair = tuple[str, str]
 
 _CELL, _MARGIN, _TOP = 72, 110, 70
 _PALE, _FULL = (247, 251, 255), (8, 69, 148)
@@ -60,18 +59,17 @@ class LanguageMatrix:
 
     def table(self) -> RenderableType:
         """P@1 with CSLS in per cent, one row per source language, one column per target language."""
-        from rich.table import Column, Table
-
-        columns = (Column(language_name(code), justify="right") for code in self.languages)
-        title = "P@1 with CSLS, from the row's language to the column's"
-        table = Table("from \\ to", *columns, title=title, title_justify="left", caption_justify="left")
+        rows = []
         for source in self.languages:
             values = (self.p_at_1(source, target) for target in self.languages)
             cells = ("" if value is None else f"{100 * value:.1f}" for value in values)
-            table.add_row(language_name(source), *cells)
+            rows.append([language_name(source), *cells])
         means = f"{100 * self.mean():.1f} (CSLS), {100 * self.mean('nn'):.1f} (NN)"
-        table.caption = f"Mean of {len(self.results)} directions: {means}"
-        return table
+        caption = f"Mean of {len(self.results)} directions: {means}"
+        title = "P@1 with CSLS, from the row's language to the column's"
+        return table(
+            ["from \\ to", *map(language_name, self.languages)], rows, title, left=1, caption=caption
+        )
 
     def svg(self) -> str:
         """A picture: P@1 with CSLS from the row's language to the column's, the darker the higher."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
+from bilex.core.tables import table
+from bilex.core.typed_json import OTHERS, as_json, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
 Ranks = npt.NDArray[np.int64]
 
@@ -88,7 +89,7 @@ class Prediction:
 
     Attributes:
         source: The word.
-        golds: Its translations in the test dictionary that have vectors.
+        translations: Those in the test dictionary that have vectors.
         band: Its frequency band.
         identical: Whether a translation is spelt as the word itself.
         leaked: Whether one of its pairs is in the training dictionary.
@@ -97,7 +98,7 @@ class Prediction:
     """
 
     source: str
-    golds: tuple[str, ...]
+    translations: tuple[str, ...]
     band: str
     identical: bool
     leaked: bool
@@ -110,11 +111,7 @@ class Group:
     """The metrics over some of the covered source words."""
 
     covered: int
-    metrics: MetricsByRetrieval
-
-    def as_dict(self) -> dict[str, Any]:
-        """`covered` and the metrics by retrieval."""
-        return {"covered": self.covered, **self.metrics}
+    metrics: MetricsByRetrieval = field(metadata=OTHERS)
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class DirectionResult:
         phrase_predictions: The answers to these.
     """
 
-    metrics: MetricsByRetrieval
+    metrics: MetricsByRetrieval = field(metadata=OTHERS)
     intervals: dict[str, dict[str, tuple[float, float]]]
     covered: int
     total: int
@@ -173,25 +170,9 @@ class DirectionResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the single predictions, ready for JSON."""
-        intervals = {
-            retrieval: {name: list(ends) for name, ends in found.items()}
-            for retrieval, found in self.intervals.items()
-        }
-        return {
-            **self.metrics,
-            "covered": self.covered,
-            "total": self.total,
-            "pairs": self.pairs,
-            "pairs_covered": self.pairs_covered,
-            "interval_95": intervals,
-            "oov_as_error": self.oov_as_error,
-            "per_pair": self.per_pair,
-            "leak_free": self.leak_free.as_dict() if self.leak_free else None,
-            "bands": {band: group.as_dict() for band, group in self.bands.items()},
-            "identical": self.identical.as_dict(),
-            "different": self.different.as_dict(),
-            "phrases": {name: group.as_dict() for name, group in self.phrases.items()},
-        }
+        found = as_json(replace(self, predictions=(), phrase_predictions=()))
+        del found["predictions"], found["phrase_predictions"]
+        return {**found, "interval_95": found.pop("intervals")}
 
 
 @dataclass(frozen=True)
@@ -232,8 +213,8 @@ class Evaluation:
         for name, direction in (("forward", self.forward), ("backward", self.backward)):
             result[name] = direction.as_dict()
             if predictions:
-                result[name]["predictions"] = [asdict(p) for p in direction.predictions]
-                result[name]["phrase_predictions"] = [asdict(p) for p in direction.phrase_predictions]
+                result[name]["predictions"] = plain(direction.predictions)
+                result[name]["phrase_predictions"] = plain(direction.phrase_predictions)
         return {**result, "dictionary": self.dictionary, "settings": self.settings}
 
     def to_json(self, *, predictions: bool = False) -> str:
@@ -250,51 +231,35 @@ class Evaluation:
 
         one, other = languages
         directions = {f"{one} to {other}": self.forward, f"{other} to {one}": self.backward}
-        return Renderables(self._conventions(directions), _breakdown(directions))
-
-    def _conventions(self, directions: dict[str, DirectionResult]) -> Table:
-        """The metrics of each direction by convention."""
-        from rich.table import Column, Table
-
         measured = [self.forward.metrics, *(group.metrics for group in self.forward.phrases.values())]
-        names = [name.upper() for name in next(m for methods in measured for m in methods.values() if m)]
-        numbers = [*names, f"95 % of {names[0]}", "words"]
-        columns = (Column(name, justify="right") for name in numbers)
-        table = Table(
-            "direction", "search", *columns, "counted over", title=self.dictionary, title_justify="left"
-        )
+        names = [name.upper() for name in next(m for found in measured for m in found.values() if m)]
+        conventions: list[list[str] | None] = []
+        kinds: list[list[str] | None] = []
         for direction, result in directions.items():
-            rows = [
-                (retrieval, result.metrics, result.covered, "covered words (standard)")
-                for retrieval in ("nn", "csls")
-            ]
-            rows.append(("csls", result.oov_as_error, result.total, "all words, uncovered wrong"))
+            standard = "covered words (standard)"
+            rows = [(name, standard, result.metrics, result.covered) for name in ("nn", "csls")]
+            rows.append(("csls", "all words, uncovered wrong", result.oov_as_error, result.total))
             if (free := result.leak_free) is not None:
-                rows.append(("csls", free.metrics, free.covered, "covered, not in the seeds"))
-            for retrieval, metrics, words, label in rows:
-                intervals = result.intervals.get(retrieval) if metrics is result.metrics else None
+                rows.append(("csls", "covered, not in the seeds", free.metrics, free.covered))
+            for retrieval, label, metrics, words in rows:
+                intervals = result.intervals.get(retrieval) if label == standard else None
                 low, high = next(iter(intervals.values())) if intervals else (0, 0)
                 interval = f"{100 * low:.1f}–{100 * high:.1f}" if intervals else ""
                 cells = _percentages(metrics[retrieval], len(names))
-                table.add_row(direction, retrieval.upper(), *cells, interval, str(words), label)
-            table.add_section()
-        return table
-
-
-def _breakdown(directions: dict[str, DirectionResult]) -> Table:
-    """P@1 of each direction by kind of word."""
-    from rich.table import Column, Table
-
-    columns = ("direction", "words", Column("number", justify="right"), Column("P@1", justify="right"))
-    table = Table(*columns, title="P@1 with CSLS by kind of word", title_justify="left")
-    for direction, result in directions.items():
-        groups = {f"rank {band}": group for band, group in result.bands.items()}
-        groups |= {"spelt alike": result.identical, "spelt differently": result.different}
-        groups |= {f"{name} (composed)": group for name, group in result.phrases.items()}
-        for name, group in groups.items():
-            table.add_row(direction, name, str(group.covered), _percentages(group.metrics["csls"])[0])
-        table.add_section()
-    return table
+                conventions.append([direction, retrieval.upper(), label, *cells, interval, str(words)])
+            groups = {f"rank {band}": group for band, group in result.bands.items()}
+            groups |= {"spelt alike": result.identical, "spelt differently": result.different}
+            groups |= {f"{name} (composed)": group for name, group in result.phrases.items()}
+            for name, group in groups.items():
+                kinds.append([direction, name, str(group.covered), _percentages(group.metrics["csls"])[0]])
+            conventions.append(None)
+            kinds.append(None)
+        headings = ["direction", "search", "counted over", *names, f"95 % of {names[0]}", "words"]
+        title = "P@1 with CSLS by kind of word"
+        return Renderables(
+            table(headings, conventions, self.dictionary, left=3),
+            table(("direction", "words", "number", "P@1"), kinds, title, left=2),
+        )
 
 
 def _percentages(metrics: Metrics | None, count: int = 1) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from bilex.evaluation.result import (
     DirectionResult,
     Evaluation,
     Group,
+    MetricsByRetrieval,
     Prediction,
     Ranks,
     bootstrap_intervals,
@@ -77,44 +78,38 @@ def evaluate(
             f"{lexicon.name}: {coverage.sentence()}, so there is nothing to evaluate; check that it is a "
             f"dictionary of these two languages, source word first.{coverage.advice()}"
         )
-    scoring = _Scoring(space, neighbours, tuple(precision_at), bootstrap, seed)
-    swapped = train if train is None else train.swapped()
+    scoring = _Scoring(space, wider, neighbours, tuple(precision_at), bootstrap, seed)
     with progress.task("evaluate", total=2 * (len(RETRIEVALS) + 1)) as task:
-        forward = scoring.direction("forward", lexicon, train, task, wider)
-        backward = scoring.direction("backward", lexicon.swapped(), swapped, task, wider)
+        forward = scoring.direction("forward", lexicon, train, task)
+        backward = scoring.direction("backward", lexicon.swapped(), train and train.swapped(), task)
     settings = {"csls_neighbours": neighbours, "bootstrap": bootstrap, "seed": seed}
     return Evaluation(forward, backward, lexicon.name, settings)
 
 
 @dataclass(frozen=True)
 class _Scoring:
-    """Evaluates directions of one space."""
+    """Evaluates directions of a space; `wider` is the space with composed phrases, if there are any."""
 
     space: Space
+    wider: Space
     neighbours: int
     precision_at: tuple[int, ...]
     bootstrap: int
     seed: int
 
     def direction(
-        self, direction: Direction, lexicon: Lexicon, train: Lexicon | None, task: Task, wider: Space
+        self, direction: Direction, lexicon: Lexicon, train: Lexicon | None, task: Task
     ) -> DirectionResult:
-        """Evaluate one direction; `lexicon` and `train` have the query language first.
-
-        `wider` is the space with composed phrases, if there are any; else the same.
-        """
-        predictions, pair_ranks, repeats = self._predictions(direction, lexicon, train, task)
-        ranks = {m: np.array([p.ranks[m] for p in predictions], np.int64) for m in RETRIEVALS}
-
-        def group(belongs: Callable[[Prediction], bool]) -> Group:
-            return self._group([p for p in predictions if belongs(p)])
-
-        bands = {band: group(lambda p, band=band: p.band == band) for band in BANDS}  # type: ignore[misc]
+        """Evaluate one direction; `lexicon` and `train` have the query language first."""
+        predictions, pair_ranks, repeats = self._predictions(self.space, direction, lexicon, train, task)
         total = len(lexicon.translations())
+        by_band = {band: [p for p in predictions if p.band == band] for band in BANDS}
         result = DirectionResult(
-            metrics=self._group(predictions).metrics,
+            metrics=self._metrics(predictions),
             intervals={
-                m: bootstrap_intervals(ranks[m], self.precision_at, replicates=self.bootstrap, seed=self.seed)
+                m: bootstrap_intervals(
+                    _ranks(predictions, m), self.precision_at, replicates=self.bootstrap, seed=self.seed
+                )
                 for m in RETRIEVALS
                 if self.bootstrap and predictions
             },
@@ -122,50 +117,62 @@ class _Scoring:
             total=total,
             pairs=len(set(lexicon.pairs)),
             pairs_covered=len(repeats),
-            oov_as_error={m: mean_metrics(ranks[m], self.precision_at, total) for m in RETRIEVALS},
+            oov_as_error=self._metrics(predictions, total),
             per_pair={
                 m: mean_metrics(np.repeat(pair_ranks[m], repeats), self.precision_at) for m in RETRIEVALS
             },
-            leak_free=group(lambda p: not p.leaked) if train is not None else None,
-            bands={band: found for band, found in bands.items() if found.covered},
-            identical=group(lambda p: p.identical),
-            different=group(lambda p: not p.identical),
+            leak_free=None if train is None else self._group(p for p in predictions if not p.leaked),
+            bands={band: self._group(found) for band, found in by_band.items() if found},
+            identical=self._group(p for p in predictions if p.identical),
+            different=self._group(p for p in predictions if not p.identical),
             predictions=predictions,
         )
-        if wider is self.space:
-            return result
-        return replace(self, space=wider)._with_phrases(result, direction, lexicon, train, self.space)
+        return result if self.wider is self.space else self._with_phrases(result, direction, lexicon, train)
 
-    def _group(self, predictions: Sequence[Prediction]) -> Group:
-        """The metrics over some predictions."""
-        ranks = {m: np.array([p.ranks[m] for p in predictions], np.int64) for m in RETRIEVALS}
-        return Group(len(predictions), {m: mean_metrics(ranks[m], self.precision_at) for m in RETRIEVALS})
+    def _metrics(
+        self, predictions: Sequence[Prediction], denominator: int | None = None
+    ) -> MetricsByRetrieval:
+        return {m: mean_metrics(_ranks(predictions, m), self.precision_at, denominator) for m in RETRIEVALS}
+
+    def _group(self, predictions: Iterable[Prediction]) -> Group:
+        chosen = list(predictions)
+        return Group(len(chosen), self._metrics(chosen))
 
     def _predictions(
-        self, direction: Direction, lexicon: Lexicon, train: Lexicon | None, task: Task
+        self, space: Space, direction: Direction, lexicon: Lexicon, train: Lexicon | None, task: Task
     ) -> tuple[tuple[Prediction, ...], dict[str, Ranks], npt.NDArray[np.int64]]:
-        """The answers to all covered words; for each distinct pair its rank, and how often it is listed."""
-        query_side, key_side = self.space.sides(direction)
+        """The answers to all covered words; for each distinct pair its rank, and how often it is listed.
+
+        The rank of a correct translation within the answers is its place there, so that metrics and answers
+        cannot disagree; beyond, it is counted among all words.
+        """
+        query_side, key_side = space.sides(direction)
         index = lexicon.index(query_side.key_to_index, key_side.key_to_index)
         pairs, repeats = np.unique(index, axis=0, return_counts=True)
         queries, query_of_pair = np.unique(pairs[:, 0], return_inverse=True)
         query_of_pair, correct = query_of_pair.reshape(-1), pairs[:, 1]
+        r_source, r_target = space.neighbourhoods(self.neighbours)
+        penalties = [None, r_target if direction == "forward" else r_source]
+        vectors = np.asarray(query_side.vectors[queries[query_of_pair]])
+        counted = ranks_of(vectors, key_side.vectors, correct, penalties, device=space.device)
+        task.advance()
         answers: dict[str, Rows] = {}
-        for retrieval in RETRIEVALS:
-            _, answers[retrieval] = self.space.search(
+        pair_ranks: dict[str, Ranks] = {}
+        ranks: dict[str, Ranks] = {}
+        for retrieval, beyond in zip(RETRIEVALS, counted, strict=True):
+            _, answers[retrieval] = space.search(
                 queries,
                 max(self.precision_at),
                 direction=direction,
                 retrieval=retrieval,
                 neighbours=self.neighbours,
             )
-            task.advance()
-        pair_ranks = self._pair_ranks(direction, queries[query_of_pair], correct, query_of_pair, answers)
-        task.advance()
-        ranks: dict[str, Ranks] = {}
-        for retrieval in RETRIEVALS:
+            shown = answers[retrieval][query_of_pair] == correct[:, None]
+            last = np.maximum(beyond, shown.shape[1] + 1)
+            pair_ranks[retrieval] = np.where(shown.any(axis=1), shown.argmax(axis=1) + 1, last)
             ranks[retrieval] = np.full(len(queries), np.iinfo(np.int64).max)
             np.minimum.at(ranks[retrieval], query_of_pair, pair_ranks[retrieval])
+            task.advance()
         words = key_side.index_to_key
         translations: list[list[str]] = [[] for _ in queries]
         for query, row in zip(query_of_pair, correct, strict=True):
@@ -174,7 +181,7 @@ class _Scoring:
         predictions = tuple(
             Prediction(
                 source=(word := query_side.index_to_key[row]),
-                golds=tuple(translations[number]),
+                translations=tuple(translations[number]),
                 band=band_of(row),
                 identical=word in translations[number],
                 leaked=word in leaked,
@@ -185,64 +192,33 @@ class _Scoring:
         )
         return predictions, pair_ranks, repeats
 
-    def _pair_ranks(
-        self,
-        direction: Direction,
-        queries: Rows,
-        correct: Rows,
-        query_of_pair: npt.NDArray[np.int64],
-        answers: dict[str, Rows],
-    ) -> dict[str, Ranks]:
-        """The rank of each correct translation among all words of the key language.
-
-        Within the answers it is the place there, so that metrics and answers cannot disagree; beyond, it is
-        counted.
-        """
-        query_side, key_side = self.space.sides(direction)
-        r_source, r_target = self.space.neighbourhoods(self.neighbours)
-        counted = ranks_of(
-            np.asarray(query_side.vectors[queries]),
-            key_side.vectors,
-            correct,
-            [None, r_target if direction == "forward" else r_source],
-            device=self.space.device,
-        )
-        result: dict[str, Ranks] = {}
-        for retrieval, beyond in zip(RETRIEVALS, counted, strict=True):
-            shown = answers[retrieval][query_of_pair] == correct[:, None]
-            last = np.maximum(beyond, shown.shape[1] + 1)
-            result[retrieval] = np.where(shown.any(axis=1), shown.argmax(axis=1) + 1, last)
-        return result
-
     def _with_phrases(
-        self,
-        result: DirectionResult,
-        direction: Direction,
-        lexicon: Lexicon,
-        train: Lexicon | None,
-        words: Space,
+        self, result: DirectionResult, direction: Direction, lexicon: Lexicon, train: Lexicon | None
     ) -> DirectionResult:
-        """Add the metrics for composed phrases to a result of the space `words`, which lacks them.
+        """Add the metrics for composed phrases, which the vocabularies lack.
 
         The candidates are all words and all phrases of the test dictionary that can be composed. Counted are
         composed phrases as queries, and words none of whose translations is a word of the vocabulary.
         """
-        query_side, key_side = words.sides(direction)
+        query_side, key_side = self.space.sides(direction)
         wanted = {
             query
             for query, translations in lexicon.translations().items()
             if query not in query_side or not any(word in key_side for word in translations)
         }
         chosen = Lexicon([pair for pair in lexicon.pairs if pair[0] in wanted])
-        if not len(chosen.index(*(side.key_to_index for side in self.space.sides(direction)))):
+        if not len(chosen.index(*(side.key_to_index for side in self.wider.sides(direction)))):
             return result
-        with SILENT.task("phrases") as task:
-            predictions, _, _ = self._predictions(direction, chosen, train, task)
+        predictions, _, _ = self._predictions(self.wider, direction, chosen, train, SILENT)
         groups = {
-            "phrases": self._group([p for p in predictions if p.source not in query_side]),
+            "phrases": self._group(p for p in predictions if p.source not in query_side),
             "words that only phrases translate": self._group(
-                [p for p in predictions if p.source in query_side]
+                p for p in predictions if p.source in query_side
             ),
         }
         present = {name: group for name, group in groups.items() if group.covered}
         return replace(result, phrases=present, phrase_predictions=predictions)
+
+
+def _ranks(predictions: Sequence[Prediction], retrieval: str) -> Ranks:
+    return np.array([p.ranks[retrieval] for p in predictions], np.int64)

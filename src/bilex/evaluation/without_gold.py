@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
+from bilex.core.tables import table
 from bilex.fit.calibration import DIRECTIONS
 from bilex.fit.expectation import SPREAD, from_calibration
 from bilex.model import Translator
@@ -77,27 +78,20 @@ class WithoutGold:
     backward: Judgement
     note: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, fractions between 0 and 1."""
-        return asdict(self)
-
     def table(self, languages: tuple[str, str] = ("source", "target")) -> RenderableType:
         """A table for a rich console.
 
         Args:
             languages: The names of the two languages.
         """
-        from rich.table import Column, Table
-
         one, other = languages
-        columns = (Column(name, justify="right") for name in (f"{one} to {other}", f"{other} to {one}"))
-        table = Table("measured on the model alone", *columns, title="Without a test dictionary")
-        table.caption, table.title_justify, table.caption_justify = self.note, "left", "left"
+        rows = []
         for name, label in _LABELS.items():
             shares = [getattr(side, name) for side in (self.forward, self.backward)]
             if name != "named" or any(shares):
-                table.add_row(label, *(str(share or "–") for share in shares))
-        return table
+                rows.append([label, *(str(share or "–") for share in shares)])
+        headings = ("measured on the model alone", f"{one} to {other}", f"{other} to {one}")
+        return table(headings, rows, "Without a test dictionary", left=1, caption=self.note)
 
 
 def judge(

@@ -6,8 +6,7 @@ import bisect
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -112,10 +111,6 @@ class LeakReport:
             f"dictionary; {len(self.sources)} test source words and {len(self.targets)} test target words "
             "occur there."
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The counts and the leaked pairs, ready for JSON."""
-        return asdict(self)
 
 
 def band_of(row: int) -> str:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bilex.cli import options as opt
-from bilex.cli.console import show, table
+from bilex.cli.console import show
 from bilex.core.errors import BilexError
+from bilex.core.tables import table
 from bilex_bench.cli.execution import Execution
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from bilex.cli import options as opt
-from bilex.cli.console import note, progress, show, table, warn
+from bilex.cli.console import note, progress, show, warn
 from bilex.cli.group import LazyCommands
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import atomic_file, check_not_an_input, check_writable, write_text
 from bilex.core.progress import duration
+from bilex.core.tables import table
 from bilex_bench.cli.execution import Execution
 
 if TYPE_CHECKING:

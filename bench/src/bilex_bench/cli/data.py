@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bilex.cli import options as opt
-from bilex.cli.console import note, progress, show, table, warn
+from bilex.cli.console import note, progress, show, warn
 from bilex.cli.group import LazyCommands
 from bilex.core.errors import BilexError
+from bilex.core.tables import table
 
 if TYPE_CHECKING:
     from rich.table import Table

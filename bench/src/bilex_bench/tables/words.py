@@ -66,8 +66,8 @@ def _scored(sheet: Sheet, method: Method, seeds: str) -> dict[Direction, signifi
                 kept = [p for p in runs[0] if all(p.source in hit for hit in hits)]
                 scores = np.array([sum(hit[p.source] for hit in hits) / len(hits) for p in kept], np.float64)
                 direction = Direction(pair, way)
-                sources, golds = tuple(p.source for p in kept), tuple(p.golds for p in kept)
-                found[direction] = significance.Scored(*direction.languages, sources, golds, scores)
+                sources, right = tuple(p.source for p in kept), tuple(p.translations for p in kept)
+                found[direction] = significance.Scored(*direction.languages, sources, right, scores)
     return found
 
 
@@ -192,7 +192,7 @@ def _example_rows(direction: Direction, answers: Sequence[Sequence[Prediction]])
         count = min(len(listed), _EXAMPLES)
         for place in range(count):
             word = listed[(2 * place + 1) * len(listed) // (2 * count)]
-            golds = by_word[0][word].golds
-            shown = (words(those[word].answers["csls"][:_ANSWERS], golds) for those in by_word)
-            rows.append([str(direction), word, words(golds), *shown, f"{effect} (of {len(listed)})"])
+            translations = by_word[0][word].translations
+            shown = (words(those[word].answers["csls"][:_ANSWERS], translations) for those in by_word)
+            rows.append([str(direction), word, words(translations), *shown, f"{effect} (of {len(listed)})"])
     return rows
