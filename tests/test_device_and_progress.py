@@ -27,5 +27,5 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     with SILENT.task("working", 3) as task:
         task.advance(2, loss=0.5)
         task.advance()
-    SILENT.say("something")
+    SILENT.log("something")
     assert capsys.readouterr() == ("", "")

@@ -38,7 +38,7 @@ class Heard:
         with SILENT.task(name, total) as task:
             yield task
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         self.said.append(message)
 
 

@@ -81,7 +81,7 @@ class Listener:
         self.tasks.append(name)
         yield _Bar(self, name)
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Note the message."""
         self.said.append(message)
 

@@ -193,5 +193,5 @@ class Relay:
             self._sent = now
             self._send(self._step)
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Nothing: the report of a fit has these sentences, too."""

@@ -220,7 +220,7 @@ class AdvancedMapping(Aligner):
             torch.from_numpy(unit(target.vectors[pairs[:, 1]])).to(device),
         )
         if maps.ridge:
-            progress.say(damping_sentence(len(pairs), maps.ridge))
+            progress.log(damping_sentence(len(pairs), maps.ridge))
         self.report_ = replace(self.report_, ridge=maps.ridge)
         self.source_map_ = Map([Unit(), Linear(maps.source.cpu().numpy()), Unit()])
         self.target_map_ = Map([Unit(), Linear(maps.target.cpu().numpy()), Unit()])

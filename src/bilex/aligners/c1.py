@@ -207,7 +207,7 @@ class C1(C1Settings):
             done, dictionary = int(kept.state["done"]), {}
             maps = {language: kept.tensors[language].to(part.device) for language, part in rows.items()}
             seeds = {two: kept.tensors["-".join(("seeds", *two))].numpy() for two in evidence}
-            progress.say(f"{state.folder}: going on after iteration {done}.")
+            progress.log(f"{state.folder}: going on after iteration {done}.")
             yield Learned(maps, {}, None)
         for number, part in enumerate(plans[lead]):
             left = range(max(done, before), before + part.constants.iterations)
@@ -232,7 +232,7 @@ class C1(C1Settings):
                 yield found._replace(anchors=sum(map(len, seeds.values())) if number else 0)
                 maps, done = found.maps, done + 1
                 if found.broke:
-                    progress.say(f"{found.broke}; the maps before it are kept; try a lower learning_rate.")
+                    progress.log(f"{found.broke}; the maps before it are kept; try a lower learning_rate.")
                     return
                 d_0 = {"-".join(("seeds", *two)): torch.from_numpy(pairs) for two, pairs in seeds.items()}
                 state.save({**maps, **d_0}, done=done)
@@ -394,7 +394,7 @@ class C1(C1Settings):
         ((a, b), pairs) = next(iter(dictionary.items()))
         two = advanced_maps(rows[a][pairs[:, 0]], rows[b][pairs[:, 1]])
         if two.ridge:
-            progress.say(damping_sentence(len(pairs), two.ridge))
+            progress.log(damping_sentence(len(pairs), two.ridge))
         return {a: two.source.float(), b: two.target.float()}
 
     def objective(

@@ -305,7 +305,7 @@ def _step(
         return value.detach()
 
     on_gpu = optimizers[0].param_groups[0]["params"][0].is_cuda
-    return ReplayedStep(step, progress.say) if on_gpu else step
+    return ReplayedStep(step, progress.log) if on_gpu else step
 
 
 @torch.no_grad()

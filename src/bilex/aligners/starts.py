@@ -151,7 +151,7 @@ def first_dictionary(
     shares = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
     if best.recovered < COLLAPSED:
         if len(seeds):
-            progress.say(
+            progress.log(
                 f"{len(seeds)} seeds: no other start helps (pairs that the others predict: {shares})."
             )
             return FirstDictionary(seeds, None, tried)
@@ -160,7 +160,7 @@ def first_dictionary(
             f"predict: {shares}); give even a few dozen seed pairs with --seeds."
         )
     known = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
-    progress.say(f"{known}: starting from {best.name} (pairs that the other pairs predict: {shares}).")
+    progress.log(f"{known}: starting from {best.name} (pairs that the other pairs predict: {shares}).")
     x = torch.from_numpy(best.aligner.source_map_(source.head(words).vectors))
     y = torch.from_numpy(best.aligner.target_map_(target.head(words).vectors))
     keep = keep or min(_INDUCED, max(1, 2 * min(len(source), len(target)) // 3))
@@ -265,6 +265,6 @@ def _tried(
 ) -> _Trial:
     """Extend one start by self-learning on the frequent words; its pairs may have rarer words."""
     words = None if lexicon is not None else 2 * _COMPARED_WORDS
-    progress.say(f"Trying the start from {name}.")
+    progress.log(f"Trying the start from {name}.")
     aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
     return _Trial(name, aligner, aligner.report_.recovered, aligner.report_.objective)

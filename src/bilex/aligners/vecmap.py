@@ -159,7 +159,7 @@ class _SelfLearning(Aligner):
         checkpoint: Path | None,
     ) -> None:
         if len(pairs) and not self.needs_seeds:
-            progress.say(f"method '{self.name}' makes its own first dictionary; the seed pairs are not used.")
+            progress.log(f"method '{self.name}' makes its own first dictionary; the seed pairs are not used.")
         first = self._first_dictionary(source, target, pairs)
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
         device = resolve_device(self.device)
@@ -186,7 +186,7 @@ class _SelfLearning(Aligner):
                 "were probably not brought together; give (more) seed pairs."
             )
             self.report_ = replace(self.report_, warnings=(warning,))
-            progress.say(warning)
+            progress.log(warning)
 
     def _learn(
         self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, state: Checkpoint, progress: Progress
@@ -334,7 +334,7 @@ def _map(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Pro
     """Set the maps of `aligner` to the advanced mapping of a dictionary; return its ridge."""
     maps = advanced_maps(x.rows[pairs[:, 0]], y.rows[pairs[:, 1]])
     if maps.ridge:
-        progress.say(damping_sentence(len(pairs), maps.ridge))
+        progress.log(damping_sentence(len(pairs), maps.ridge))
     aligner.source_map_ = Map([*x.steps, Linear(maps.source), Unit()])
     aligner.target_map_ = Map([*y.steps, Linear(maps.target), Unit()])
     return maps.ridge

@@ -84,7 +84,7 @@ def command(
     sample = sample_path()
     english, finnish = bilex.WordVectors.load(sample / "en"), bilex.WordVectors.load(sample / "fi")
     seeds, test = bilex.Lexicon.load(sample / "seeds.tsv"), bilex.Lexicon.load(sample / "test.tsv")
-    listener.say(
+    listener.log(
         f"English {len(english):,} words, Finnish {len(finnish):,} words, {len(seeds):,} seed pairs, "
         f"{len(test.translations()):,} test words, method {method}{f' and {lm}' if lm else ''}."
     )

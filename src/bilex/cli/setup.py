@@ -157,7 +157,7 @@ def prepare() -> None:
     listener, sample = progress(), sample_path()
     source, target = (bilex.WordVectors.load(sample / name).head(_WORDS) for name in ("en", "fi"))
     seeds = bilex.Lexicon.load(sample / "seeds.tsv")
-    listener.say("Compiling loops for this processor by a small fit.")
+    listener.log("Compiling loops for this processor by a small fit.")
     aligner = bilex.C1(preset="paper", updates=2, device="cpu")
     bilex.Translator(aligner).fit(source, target, seeds, calibrate=False).evaluate(seeds, bootstrap=0)
     queries, keys = np.asarray(source.vectors), np.asarray(target.vectors)

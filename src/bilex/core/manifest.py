@@ -152,6 +152,6 @@ def keeping(path: Path, progress: Progress) -> Iterator[None]:
     try:
         yield
     except BilexError as error:
-        progress.say(
+        progress.log(
             f"This state is not kept and the work goes on; what was kept earlier stays in {path}: {error}"
         )

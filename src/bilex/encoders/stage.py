@@ -117,14 +117,14 @@ def run_stage_c2(
         empty = [side[row] for side, table in sides for row in np.flatnonzero(table.lengths == 0)]
         report.unreadable_words = len(empty)
         if empty:
-            progress.say(
+            progress.log(
                 f"The tokenizer of {encoder.name} turns {len(empty)} words into nothing (the first is "
                 f"'{empty[0]}'): they keep their static vectors alone."
             )
         report.tokenise_seconds = lap()
         if stage.tune:
             if stage.preset == "auto" and report.preset == "light":
-                progress.say(
+                progress.log(
                     f"No GPU here, so the light tuning of {encoder.name} is used ({len(pairs):,} pairs, "
                     f"{settings.negatives} negatives per side, {settings.epochs} epochs); --tuning paper is "
                     "the paper's."

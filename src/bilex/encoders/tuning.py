@@ -349,7 +349,7 @@ class Tuner:
 
     def _warn(self, sentence: str) -> None:
         self.warnings.append(sentence)
-        self.progress.say(sentence)
+        self.progress.log(sentence)
 
     @contextlib.contextmanager
     def _trimmed_embeddings(self, encoder: Any) -> Iterator[None]:

@@ -114,7 +114,7 @@ def from_few_seeds(
     sources = sorted(usable.translations())
     if len(sources) < _FOLDS:
         return otherwise
-    progress.say("Seeds are few: each third of them is predicted from the others, on frequent words.")
+    progress.log("Seeds are few: each third of them is predicted from the others, on frequent words.")
     small = small_vocabularies(source, target, usable, _VOCABULARY)
     shortened = aligner.for_trial(len(usable), min(len(source), len(target)))
     words: dict[str, int] = dict.fromkeys(DIRECTIONS, 0)

@@ -106,7 +106,7 @@ def decide(
         note = f"{words} seed words in the vectors are too few to hold some out ({FEWEST_SEEDS} are needed)"
     else:
         tested = len(split[1].translations())
-        progress.say(f"Trial: {tested} seed words are held out of a smaller fit of {aligner.name}.")
+        progress.log(f"Trial: {tested} seed words are held out of a smaller fit of {aligner.name}.")
         try:
             found = _Trial(aligner, source, target, usable, split, encoder, progress).decisions(calibrates)
             seconds = round(time.monotonic() - started, 2)
@@ -118,9 +118,9 @@ def decide(
     mixing = None if encoder is None else _given_mixing(encoder, progress)
     calibration = not_calibrated(calibrate, words, note)
     if opens_mixing:
-        progress.say(f"Trial: {note}; the usual λ = {mixing} is taken.")
+        progress.log(f"Trial: {note}; the usual λ = {mixing} is taken.")
     if calibrate:
-        progress.say(f"Confidences: {calibration.note}.")
+        progress.log(f"Confidences: {calibration.note}.")
     report = TrialReport(note=note, mixing=mixing if opens_mixing else None)
     return Decisions(mixing=mixing, calibration=calibration, report=report)
 
@@ -167,7 +167,7 @@ class _Trial:
             mixing, curve, space = self._mixed(fitted, self.encoder)
             if self.encoder.mixing == "auto":
                 note = f"λ = {mixing} is taken"
-                self.progress.say(f"Trial: {note}.")
+                self.progress.log(f"Trial: {note}.")
                 report = replace(report, note=note, mixing=mixing, mixing_scores=curve)
         calibration = Calibration()
         if calibrates:

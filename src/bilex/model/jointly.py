@@ -271,7 +271,7 @@ def _tried(
             )
         except FAILURES as error:
             report = TrialReport(note=f"the trial could not be finished ({error})")
-    progress.say(f"Trial: {report.note}.")
+    progress.log(f"Trial: {report.note}.")
     if calibrated and not calibrations:
         calibrations = dict.fromkeys(seeds, not_calibrated(calibrated, words, report.note))
     stored = [[*two, found.as_dict()] for two, found in calibrations.items()]

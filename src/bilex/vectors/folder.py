@@ -161,7 +161,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
         if report.merged:
             matrix = part_of(matrix, np.fromiter(first.values(), np.int64))
     report.kept = len(words)
-    progress.say(f"opened {path}")
+    progress.log(f"opened {path}")
     return WordVectors(words, matrix, steps, _read_subwords(path, config), report)
 
 

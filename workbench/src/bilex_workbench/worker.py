@@ -57,7 +57,7 @@ class _Reported:
             shown = ", ".join(f"{name} {value}" for name, value in metrics.items())
             _report(phase=self._name, done=self._done, total=self._total, message=shown)
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         _report(message=message)
 
 
@@ -74,7 +74,7 @@ def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
         for side in ("source", "target")
     )
     if seeds is not None and len(seeds):
-        progress.say(seeds.coverage(source.key_to_index, target.key_to_index).sentence() + ".")
+        progress.log(seeds.coverage(source.key_to_index, target.key_to_index).sentence() + ".")
     method, settings = get_method(order["method"]), {}
     if order["updates"] is not None and "updates" in method.settings_fields():
         settings["updates"] = order["updates"]
@@ -94,7 +94,7 @@ def retrain(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     accepted, rejected = ([tuple(pair) for pair in order[name]] for name in ("accepted", "rejected"))
     held_out: dict[str, list[str]] = order["held_out"]
     translator, refinement = refined(earlier, accepted, rejected, held_out=held_out, progress=progress)
-    progress.say(refinement.note)
+    progress.log(refinement.note)
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
     decided = {source for source, _ in (*accepted, *rejected)}
