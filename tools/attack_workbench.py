@@ -1,4 +1,4 @@
-"""Attack a running workbench: unfinished requests, bursts, event streams, guesses, kills, full disks, clocks.
+"""Attack a workbench: broken connections, bursts, guesses, kills, full disks, clocks, operations at once.
 
     python -m tools.attack_workbench MODEL slow bursts events guesses --seconds 60
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
+import itertools
 import json
 import os
 import random
 import shutil
-import signal
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -24,377 +24,365 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import mannwhitneyu
+import httpx
+import psutil
 from starlette.testclient import TestClient
 
 from bilex.model import Translator
-from bilex_workbench.access import LOCAL, AccessPolicy, same
-from bilex_workbench.database import Database, review_file
+from bilex_workbench.access import LOCAL, AccessPolicy
+from bilex_workbench.database import Database, review_file, set_facts
 from bilex_workbench.decisions import Decision, record
+from bilex_workbench.recalibration import Recalibration
 from bilex_workbench.server import application
-from bilex_workbench.versions import earlier_models, fingerprint, retrained_folder
+from bilex_workbench.versions import earlier_models, fingerprint, previous_folder, retrained_folder
 from bilex_workbench.workbench import Settings, Workbench
 
-# mypy knows the files of this folder as modules of their own, not as parts of tools.
-prepared: Callable[..., Path] = import_module("tools.workbench_pairs").prepared
 TOKEN = "attack-test-token-of-30-letters"
-_LONGEST_START = 300.0
+PASSWORD = "pass-word-1"  # so short that guesses are limited
+_BEARER = {"Authorization": f"Bearer {TOKEN}"}
+_LONGEST = 300.0  # seconds for a start, and for the decisions of a round
+_DECISIONS, _ENTRIES = 5, 150  # of a prepared model
+_GONE = (httpx.HTTPError, ValueError)  # what requests raise when the server was killed
 
 
 class Server:
-    """`bilex serve` in a process of its own.
+    """`bilex serve` in a separate process; the `with` block begins when its table is filled."""
 
-    Args:
-        model: The model to serve.
-        options: Further options of the command.
-        token: What requests must carry.
-        environment: Variables of its environment.
-    """
-
-    def __init__(
-        self,
-        model: Path,
-        options: Sequence[str] = (),
-        token: str = TOKEN,
-        environment: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, model: Path, token: str = TOKEN, environment: dict[str, str] | None = None) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        self.token = token
         self.log = Path(tempfile.mkstemp(suffix=".log")[1])
         command = [sys.executable, "-m", "bilex", "serve", str(model), "--port", str(self.port)]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*command, "--token", token, "--no-browser", *options],
+            self.process = psutil.Popen(
+                [*command, "--token", token, "--no-browser"],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, **(environment or {})},
             )
+        self._client = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"Authorization": f"Bearer {token}"},
+            limits=httpx.Limits(max_keepalive_connections=0),
+            timeout=100,
+        )
 
     def __enter__(self) -> Server:
-        self.wait()
-        return self
+        end = time.monotonic() + _LONGEST
+        while time.monotonic() < end and self.process.poll() is None:
+            with contextlib.suppress(*_GONE, KeyError):
+                found = self.request("GET", "/api/model")[1]
+                if found["state"] == "failed" or (found["entries"] or {}).get("complete"):
+                    return self
+            time.sleep(0.05)
+        raise AssertionError(f"the server did not start: {self.log.read_text(encoding='utf-8')[-2000:]}")
 
     def __exit__(self, *error: object) -> None:
-        self.process.terminate()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.process.terminate()
         try:
             self.process.wait(20)
-        except subprocess.TimeoutExpired:
+        except psutil.TimeoutExpired:
             self.kill()
+        self._client.close()
         self.log.unlink(missing_ok=True)
 
     def kill(self) -> None:
         """End the server with SIGKILL."""
-        self.process.send_signal(signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.process.kill()
         self.process.wait()
-
-    def wait(self) -> dict[str, Any]:
-        """Wait until the model is open and its table filled; what it says is returned."""
-        end = time.monotonic() + _LONGEST_START
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                found = self.request("GET", "/api/model")[1]
-                if found["state"] == "failed" or (found["entries"] or {}).get("complete"):
-                    return found
-            except (OSError, http.client.HTTPException, ValueError, KeyError):
-                pass
-            time.sleep(0.05)
-        raise AssertionError(f"the server did not start: {self.log.read_text(encoding='utf-8')[-2000:]}")
 
     def request(
         self, method: str, path: str, body: object = None, token: str | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON of an answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=100)
-        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read() or b"{}")
-        finally:
-            connection.close()
+        """The status and the JSON of a response."""
+        headers = {"Authorization": f"Bearer {token}"} if token else None
+        answer = self._client.request(method, path, json=body, headers=headers)
+        return answer.status_code, answer.json()
 
-    @property
-    def files(self) -> int:
-        """How many files and connections the server has open."""
-        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+    def decide(self, source: str, reviewer: str, accepted: str = "a free text") -> int:
+        """Accept a translation; the status of the response."""
+        body = {"source": source, "reviewer": reviewer, "verdict": "accept", "accepted": [accepted]}
+        return self.request("POST", "/api/review/decide", body)[0]
 
-    @property
-    def memory(self) -> float:
-        """Its resident memory without mapped files, in MB."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
-        return int(line.split()[1]) / 1024
+    def job(self) -> Any:
+        """The current or last job."""
+        return self.request("GET", "/api/job")[1]["job"]
+
+    def connect(self, content: bytes) -> socket.socket:
+        """A connection that has sent some bytes."""
+        connection = socket.create_connection(("127.0.0.1", self.port), 5)
+        with contextlib.suppress(OSError):  # the server closed it already
+            connection.sendall(content)
+        return connection
 
 
-def slow(model: Path, seconds: float) -> str:
-    """More unfinished headers, and bodies without a token, than a process may have files."""
-    with Server(model) as server:
-        held = []
-        for number in range(1_100):
-            try:
-                connection = socket.create_connection(("127.0.0.1", server.port), 5)
-            except OSError:
-                break  # this process may not open more
-            with_body = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999\r\n\r\nto"
-            held.append(connection)
-            with_header = b"GET / HTTP/1.1\r\nHost: 127"
-            with contextlib.suppress(OSError):  # the server closed it already
-                connection.sendall(with_body if number % 2 else with_header)
-        waits, wrong = [], 0
-        for _ in range(20):
-            started = time.monotonic()
-            try:
-                wrong += server.request("GET", "/api/model")[0] != 200
-            except OSError:
-                wrong += 1
-            waits.append(time.monotonic() - started)
-        time.sleep(min(seconds, 25))
-        files, log = server.files, server.log.stat().st_size
-        for connection in held:
-            connection.close()
-        assert not wrong, f"{wrong} of 20 requests were kept out by {len(held)} unfinished ones"
-        assert files < 150, f"{files} files are still open"
-        assert log < 100_000, f"the log has {log:,} bytes"
-        return (
-            f"slow: {len(held)} unfinished requests, 20 others answered in at most {max(waits):.2f} s, "
-            f"{files} files open after the timeout, log of {log:,} bytes"
+@contextlib.contextmanager
+def served(folder: Path, work: Path) -> Iterator[tuple[Workbench, TestClient]]:
+    """A workbench in this process whose table is not filled, and a client of it."""
+    bench = Workbench(Settings(work=work, fill=False), folder)
+    bench.wait_until_ready()
+    app = application(bench, AccessPolicy(TOKEN, LOCAL))
+    options: Any = {"base_url": "http://127.0.0.1", "headers": _BEARER, "raise_server_exceptions": False}
+    with TestClient(app, **options) as client:
+        yield bench, client
+    bench.stop()
+
+
+def other_model(model: Path, folder: Path) -> tuple[Path, list[str]]:
+    """A second model of the same words, which can wait as the retrained one; and the source words."""
+    translator = Translator.load(model)
+    translator.with_parts(seeds=translator.seeds.head(100)).save(folder / "other")
+    return folder / "other", translator.space.source.index_to_key
+
+
+def prepared(
+    place: Path, model: Path, other: Path, words: list[str], *, waits: bool = True, earlier: int = 0
+) -> Path:
+    """A model with a retrained one that waits, some earlier ones, decisions, and a recalibration."""
+    folder = place / "model"
+    shutil.copytree(model, folder)
+    if waits:
+        shutil.copytree(other, retrained_folder(folder))
+    for number in range(1, earlier + 1):
+        shutil.copytree(other, previous_folder(folder) / str(number))
+    database = Database(review_file(folder))
+    change = Recalibration(slope=2.0, shift=-1.0, decisions=50, at="2026", model=fingerprint(folder))
+    with database.writing() as db:
+        if waits:
+            set_facts(db, waiting={"model": fingerprint(retrained_folder(folder))})
+        set_facts(db, recalibration=asdict(change))
+        db.executemany(
+            "INSERT INTO entries (row, source, source_key, target) VALUES (?, ?, ?, 'x')",
+            [(row, word, word) for row, word in enumerate(words[:_ENTRIES])],
         )
+        for word in words[:_DECISIONS]:
+            record(db, Decision(word, "aino", "accept", ("x",)))
+    database.close()
+    return folder
 
 
-def bursts(model: Path, seconds: float) -> str:
-    """Bursts of 30 requests with a pause between them: files and memory must not grow."""
-    with Server(model) as server:
-        words = [row["source"] for row in server.request("GET", "/api/entries?limit=200")[1]["rows"]]
-        rng, answers = random.Random(0), Counter[int]()
-        lock, end = threading.Lock(), time.monotonic() + seconds
-        history: list[tuple[int, float]] = []
-
-        def one(number: int) -> None:
-            word = rng.choice(words)
-            if number % 10 == 0:
-                body = {"source": word, "reviewer": f"r{number}", "verdict": "accept", "accepted": ["text"]}
-                status = server.request("POST", "/api/review/decide", body)[0]
-            else:
-                paths = (
-                    f"/api/translate?word={word}",
-                    "/api/entries?limit=50",
-                    f"/api/suggest?word={word[:2]}",
-                )
-                status = server.request("GET", rng.choice(paths))[0]
-            with lock:
-                answers[status] += 1
-
-        count = 0
-        while time.monotonic() < end:
-            with ThreadPoolExecutor(30) as pool:
-                list(pool.map(one, range(30)))
-            count += 1
-            time.sleep(min(1.0, seconds / 60))
-            history.append((server.files, server.memory))
-        assert set(answers) == {200}, answers
-        early, late = history[len(history) // 6 : len(history) // 3], history[-len(history) // 6 :]
-        files = [round(statistics.median(f for f, _ in part)) for part in (early, late)]
-        memory = [statistics.median(m for _, m in part) for part in (early, late)]
-        assert files[1] <= files[0] + 5, f"descriptors grew from {files[0]} to {files[1]}"
-        assert memory[1] <= memory[0] + 40, f"memory grew from {memory[0]:.0f} to {memory[1]:.0f} MB"
-        return (
-            f"bursts: {count} bursts, {answers.total():,} requests in {seconds:.0f} s, all answered; "
-            f"descriptors {files[0]} -> {files[1]}, memory {memory[0]:.0f} -> {memory[1]:.0f} MB"
-        )
+def _count_decisions(folder: Path) -> int:
+    with contextlib.closing(sqlite3.connect(review_file(folder))) as db:
+        return int(db.execute("SELECT count(*) FROM decisions").fetchone()[0])
 
 
-def events(model: Path, seconds: float) -> str:
-    """Many event streams, most of them broken off: others are answered, and nothing is left open."""
-    with Server(model) as server:
-        before = server.files
-        opened = 0
-        end = time.monotonic() + min(seconds, 20)
-        while time.monotonic() < end:
-            streams = []
-            for _ in range(60):
-                stream = socket.create_connection(("127.0.0.1", server.port), 5)
-                stream.sendall(
-                    b"GET /api/job/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
-                    + server.token.encode()
-                    + b"\r\n\r\n"
-                )
-                streams.append(stream)
-                opened += 1
-            assert server.request("GET", "/api/model")[0] == 200
-            for stream in streams:
-                stream.close()
-        time.sleep(1)
-        files = server.files
-        assert files <= before + 10, f"descriptors grew from {before} to {files}"
-        return f"events: {opened} streams, descriptors {before} -> {files}"
-
-
-def guesses(model: Path, seconds: float) -> str:
-    """Guess a short password, and measure whether the time of an answer says how much of a guess is right."""
-    password = "pass-word-1"
-    with Server(model, token=password) as server:
-        tried = Counter(server.request("GET", "/api/model", token=f"guess{n}")[0] for n in range(300))
-    assert tried[401] <= 20 and tried[429] == 300 - tried[401], tried
-    with Server(model) as server:
-        over_http = _timed(lambda guess: server.request("GET", "/api/model", token=guess)[0] == 401, 2_000)
-    alone = _timed(lambda guess: not same(guess, TOKEN), 100_000)
-    return (
-        f"guesses: 300 guesses of a password, {tried[401]} compared; of a token, 2,000 of each kind over "
-        f"HTTP: {over_http}; 100,000 of each kind of the comparison alone: {alone}"
-    )
-
-
-def _timed(refused: Callable[[str], bool], count: int) -> str:
-    """Whether a guess whose last letter is wrong takes longer than one whose first letter is wrong."""
-    times: dict[str, list[float]] = {"near": [], "far": []}
-    guess = {"near": TOKEN[:-1] + "X", "far": "X" + TOKEN[1:]}
-    for name in random.Random(0).sample(["near", "far"] * count, 2 * count):
-        started = time.perf_counter()
-        assert refused(guess[name])
-        times[name].append((time.perf_counter() - started) * 1e6)
-    near, far = (statistics.median(times[name]) for name in ("near", "far"))
-    p = mannwhitneyu(times["near"], times["far"]).pvalue
-    return f"median {near:.2f} µs (last letter wrong), {far:.2f} µs (first), Mann-Whitney p = {p:.3f}"
-
-
-def retraining(model: Path, seconds: float) -> str:
-    """Kill the server at random moments of a retraining and of keep: nothing may be lost."""
-    rng, phases, kept = random.Random(0), Counter[str](), 0
-    end, kills = time.monotonic() + seconds, 0
-    words = Translator.load(model).space.source.index_to_key
-    while time.monotonic() < end or not kills:
-        server = Server(model)
-        server.wait()
-        decisions = server.request("GET", "/api/review/status")[1]["decisions"]
-        assert decisions == kills, f"{decisions} of {kills} decisions are left"
-        body = {"source": words[kills], "reviewer": "a", "verdict": "accept", "accepted": [words[0]]}
-        assert server.request("POST", "/api/review/decide", body)[0] == 200
-        assert server.request("POST", "/api/learn", {})[0] == 202
-        until = time.monotonic() + rng.uniform(0.2, 8)
-        while time.monotonic() < until and server.request("GET", "/api/job")[1]["job"]["state"] == "running":
-            time.sleep(0.02)
-        job = server.request("GET", "/api/job")[1]["job"]
-        if job["state"] == "done":
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                threading.Timer(rng.uniform(0, 0.05), server.kill).start()
-                kept += server.request("POST", "/api/learn/keep")[0] == 200
-        phases[job["phase"] if job["state"] == "running" else f"keep after {job['state']}"] += 1
-        server.kill()
-        server.log.unlink(missing_ok=True)
-        kills += 1
-        Translator.load(model, verify=True)
-        for beside in (retrained_folder(model), *earlier_models(model).values()):
-            if beside.is_dir():
-                Translator.load(beside, verify=True)
-    return f"retraining: {kills} kills, {kept} keeps acknowledged, nothing lost; killed in {dict(phases)}"
-
-
-def kills(model: Path, seconds: float) -> str:
-    """Kill the worker or the server while the retrained model is written, and the server during keep."""
-    rng, found, took = random.Random(0), Counter[str](), 0.5
-    with tempfile.TemporaryDirectory() as name:
-        other, words = _other(model, Path(name))
-        end, rounds = time.monotonic() + seconds, 0
-        while time.monotonic() < end or rounds < 4:
-            aim = ("keep", "worker", "keep", "server")[rounds % 4]
-            folder = prepared(Path(name) / f"round{rounds}", model, other, words)
-            old, new = fingerprint(folder), fingerprint(other)
-            server = Server(folder)
-            server.wait()
-            if aim == "keep":
-                delay = rng.uniform(0, 1.2 * took)
-                threading.Timer(delay, server.kill).start()
-                started = time.monotonic()
-                with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                    found["keep acknowledged"] += server.request("POST", "/api/learn/keep")[0] == 200
-                    took = time.monotonic() - started
-                server.process.wait()
-            else:
-                _kill_while_writing(server, rng.uniform(0, 0.15), aim)
-            server.log.unlink(missing_ok=True)
-            assert _worker(folder) is None, "a worker was left behind"
-            restored = Workbench(Settings(work=folder.parent, fill=False), folder)  # ends what was begun
-            restored.wait_until_ready()
-            with restored.database.reading() as db:
-                assert db.execute("SELECT count(*) FROM decisions").fetchone()[0] == 5
-            restored.stop()
-            Translator.load(folder, verify=True)
-            beside = retrained_folder(folder) if fingerprint(folder) == old else earlier_models(folder)[1]
-            if aim == "keep":
-                assert {fingerprint(folder), fingerprint(beside)} == {old, new}, "a model is lost"
-                found[
-                    "keep, the " + ("old" if fingerprint(folder) == old else "new") + " model is there"
-                ] += 1
-            else:
-                assert fingerprint(folder) == old, "the model was changed"
-                again = fingerprint(beside) != new
-                found[f"{aim}, the {'new' if again else 'earlier'} retrained model is there"] += 1
-            Translator.load(beside, verify=True)
-            left = [one.name for one in folder.parent.rglob("*.bilex-*") if not one.name.endswith("-lock")]
-            found["temporaries left for the next write"] += bool(left)
-            shutil.rmtree(folder.parent)
-            rounds += 1
-    return f"kills: {rounds} kills, no model or decision lost: {dict(found)}"
-
-
-def _kill_while_writing(server: Server, delay: float, aim: str) -> None:
-    """Start a retraining, and kill its process or the server soon after the model began to be written."""
-    assert server.request("POST", "/api/learn", {})[0] == 202
-    job = server.request("GET", "/api/job")[1]["job"]
-    while job["state"] == "running" and job["phase"] not in ("Writing the model", "Comparing"):
-        job = server.request("GET", "/api/job")[1]["job"]
-    time.sleep(delay)
-    worker = next(iter(_children(server.process.pid)), None)
-    if aim == "worker" and worker is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGKILL)
-        while (job := server.request("GET", "/api/job")[1]["job"])["state"] == "running":
-            time.sleep(0.02)
-        assert job["state"] == "done" or _is_sentence(job["detail"]), job
-    server.kill()
-    end = time.monotonic() + 60
-    while worker is not None and Path(f"/proc/{worker}/fd").exists() and time.monotonic() < end:
-        time.sleep(0.05)  # it ends when the server does
-
-
-def _children(process: int) -> list[int]:
-    found = Path(f"/proc/{process}/task").glob("*/children")
-    return [int(child) for file in found for child in file.read_text(encoding="ascii").split()]
-
-
-def _worker(folder: Path) -> int | None:
-    """A process that writes something beside a model."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if any(str(folder.parent) in str(file.readlink()) for file in (process / "fd").iterdir()):
-                return int(process.name)
-    return None
+def _temporaries(folder: Path) -> list[str]:
+    return [one.name for one in folder.rglob("*.bilex-*") if not one.name.endswith("-lock")]
 
 
 def _is_sentence(text: object) -> bool:
     return isinstance(text, str) and 20 < len(text) < 400 and "\n" not in text and text.endswith((".", "?"))
 
 
-def _other(model: Path, place: Path) -> tuple[Path, list[str]]:
-    """A second model of the same words, which can wait as the retrained one."""
-    translator = Translator.load(model)
-    translator.with_parts(seeds=translator.seeds.head(100)).save(place / "other")
-    return place / "other", translator.space.source.index_to_key
+def slow(model: Path, seconds: float) -> str:
+    """More unfinished headers, and bodies without a token, than a process may have files."""
+    unfinished = (
+        b"GET / HTTP/1.1\r\nHost: 127",
+        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999\r\n\r\nto",
+    )
+    with Server(model) as server:
+        held = []
+        with contextlib.suppress(OSError):  # this process may not open more
+            for number in range(1_100):
+                held.append(server.connect(unfinished[number % 2]))
+        waits, wrong = [], 0
+        for _ in range(20):
+            started = time.monotonic()
+            try:
+                wrong += server.request("GET", "/api/model")[0] != 200
+            except httpx.HTTPError:
+                wrong += 1
+            waits.append(time.monotonic() - started)
+        time.sleep(min(seconds, 25))
+        files, log = server.process.num_fds(), server.log.stat().st_size
+        for connection in held:
+            connection.close()
+    assert not wrong, f"{wrong} of 20 requests were kept out by {len(held)} unfinished ones"
+    assert files < 150, f"{files} files are still open"
+    assert log < 100_000, f"the log has {log:,} bytes"
+    return (
+        f"slow: {len(held)} unfinished requests, 20 others answered in at most {max(waits):.2f} s, "
+        f"{files} files open after the timeout, log of {log:,} bytes"
+    )
+
+
+def bursts(model: Path, seconds: float) -> str:
+    """Bursts of 30 requests with a pause between them: files and memory must not grow."""
+    with Server(model) as server:
+        words = [row["source"] for row in server.request("GET", "/api/entries?limit=200")[1]["rows"]]
+        rng, answers, end = random.Random(0), Counter[int](), time.monotonic() + seconds
+        history: list[tuple[int, float]] = []
+
+        def one(number: int) -> int:
+            word = rng.choice(words)
+            if number % 10 == 0:
+                return server.decide(word, f"r{number}")
+            paths = (f"translate?word={word}", "entries?limit=50", f"suggest?word={word[:2]}")
+            return server.request("GET", f"/api/{rng.choice(paths)}")[0]
+
+        while time.monotonic() < end:
+            with ThreadPoolExecutor(30) as pool:
+                answers.update(pool.map(one, range(30)))
+            time.sleep(min(1.0, seconds / 60))
+            history.append((server.process.num_fds(), server.process.memory_full_info().uss / 1e6))
+    assert set(answers) == {200}, answers
+    early, late = history[len(history) // 6 : len(history) // 3], history[-len(history) // 6 :]
+    files = [round(statistics.median(f for f, _ in part)) for part in (early, late)]
+    memory = [statistics.median(m for _, m in part) for part in (early, late)]
+    assert files[1] <= files[0] + 5, f"descriptors grew from {files[0]} to {files[1]}"
+    assert memory[1] <= memory[0] + 40, f"memory grew from {memory[0]:.0f} to {memory[1]:.0f} MB"
+    return (
+        f"bursts: {len(history)} bursts, {answers.total():,} requests in {seconds:.0f} s, all answered; "
+        f"descriptors {files[0]} -> {files[1]}, memory {memory[0]:.0f} -> {memory[1]:.0f} MB"
+    )
+
+
+def events(model: Path, seconds: float) -> str:
+    """Many event streams, most of them broken off: others are answered, and nothing is left open."""
+    stream = f"GET /api/job/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    with Server(model) as server:
+        before, opened, end = server.process.num_fds(), 0, time.monotonic() + min(seconds, 20)
+        while time.monotonic() < end:
+            streams = [server.connect(stream.encode()) for _ in range(60)]
+            opened += len(streams)
+            assert server.request("GET", "/api/model")[0] == 200
+            for one in streams:
+                one.close()
+        time.sleep(1)
+        files = server.process.num_fds()
+    assert files <= before + 10, f"descriptors grew from {before} to {files}"
+    return f"events: {opened} streams, descriptors {before} -> {files}"
+
+
+def guesses(model: Path, seconds: float) -> str:
+    """Guess a short password: only a few guesses per minute are compared."""
+    with Server(model, PASSWORD) as server:
+        tried = Counter(server.request("GET", "/api/model", token=f"guess{n}")[0] for n in range(300))
+    assert tried[401] <= 20 and tried[429] == 300 - tried[401], tried
+    return f"guesses: 300 guesses of a password, {tried[401]} compared"
+
+
+def decisions(model: Path, seconds: float) -> str:
+    """Kill the server at random moments while four clients decide: no acknowledged decision may be lost."""
+    rng, rounds, end = random.Random(0), 0, time.monotonic() + seconds
+    words = Translator.load(model).space.source.index_to_key
+    acknowledged: list[tuple[str, str]] = []
+    while time.monotonic() < end or rounds < 5:
+        done: list[tuple[str, str]] = []
+        count, later = rng.randint(1, 60), rng.uniform(0, 0.02)
+        with Server(model) as server:
+
+            def review(reviewer: str, server: Server = server, done: list[tuple[str, str]] = done) -> None:
+                with contextlib.suppress(*_GONE):
+                    for source in random.Random(reviewer).sample(words, len(words)):
+                        assert server.decide(source, reviewer) == 200
+                        done.append((source, reviewer))
+
+            names = [f"round {rounds} client {number}" for number in range(4)]
+            clients = [threading.Thread(target=review, args=(name,)) for name in names]
+            for client in clients:
+                client.start()
+            stop = time.monotonic() + _LONGEST
+            while len(done) < count and time.monotonic() < stop:
+                time.sleep(0.002)
+            time.sleep(later)
+            server.kill()
+            for client in clients:
+                client.join()
+        acknowledged += done
+        rounds += 1
+        with contextlib.closing(sqlite3.connect(review_file(model))) as db:
+            assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "the file is damaged"
+            kept = db.execute("SELECT source, reviewer FROM decisions").fetchall()
+        Database(review_file(model)).close()
+        lost = set(acknowledged) - set(kept)
+        assert not lost, f"{len(lost)} acknowledged decisions are lost"
+        assert len(set(kept)) == len(kept), "a decision was kept twice"
+    return f"decisions: {rounds} kills, {len(acknowledged)} acknowledged decisions, none lost"
+
+
+def kills(model: Path, seconds: float) -> str:
+    """Kill the worker or the server during a retraining, and the server during keep."""
+    rng, found, took, rounds = random.Random(0), Counter[str](), 0.5, 0
+    with tempfile.TemporaryDirectory() as name:
+        other, words = other_model(model, Path(name))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or rounds < 4:
+            aim = ("keep", "worker", "keep", "server", "server at any time")[rounds % 5]
+            folder = prepared(Path(name) / f"round{rounds}", model, other, words)
+            old, new = fingerprint(folder), fingerprint(other)
+            with Server(folder) as server:
+                if aim == "keep":
+                    threading.Timer(rng.uniform(0, 1.2 * took), server.kill).start()
+                    started = time.monotonic()
+                    with contextlib.suppress(*_GONE):
+                        found["keep acknowledged"] += server.request("POST", "/api/learn/keep")[0] == 200
+                        took = time.monotonic() - started
+                    server.process.wait()
+                else:
+                    _kill_retraining(server, aim, rng)
+            with served(folder, folder.parent):  # ends what was begun
+                assert _count_decisions(folder) == _DECISIONS
+            Translator.load(folder, verify=True)
+            now = fingerprint(folder)
+            beside = retrained_folder(folder) if now == old else earlier_models(folder)[1]
+            Translator.load(beside, verify=True)
+            if aim == "keep":
+                assert {now, fingerprint(beside)} == {old, new}, "a model is lost"
+                found[f"keep, the {'old' if now == old else 'new'} model is there"] += 1
+            else:
+                assert now == old, "the model was changed"
+                again = fingerprint(beside) != new
+                found[f"{aim}, the {'new' if again else 'earlier'} retrained model is there"] += 1
+            found["temporaries left for the next write"] += bool(_temporaries(folder.parent))
+            shutil.rmtree(folder.parent)
+            rounds += 1
+    return f"kills: {rounds} kills, no model or decision lost: {dict(found)}"
+
+
+def _kill_retraining(server: Server, aim: str, rng: random.Random) -> None:
+    """Start a retraining, and kill its process or the server, mostly when the model begins to be written."""
+    assert server.request("POST", "/api/learn", {})[0] == 202
+    if aim == "server at any time":
+        time.sleep(rng.uniform(0, 8))
+    else:
+        job = server.job()
+        while job["state"] == "running" and job["phase"] not in ("Writing the model", "Comparing"):
+            job = server.job()
+        time.sleep(rng.uniform(0, 0.15))
+    workers = server.process.children()
+    if aim == "worker" and workers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            workers[0].kill()
+        while (job := server.job())["state"] == "running":
+            time.sleep(0.02)
+        assert job["state"] == "done" or _is_sentence(job["detail"]), job
+    server.kill()
+    _, alive = psutil.wait_procs(workers, 60)
+    assert not alive, "a worker was left behind"
+
+
+_PHASES = (
+    *("starting", "Opening the model", "Measuring neighbourhoods", "Choosing how far decisions reach"),
+    *("Comparing answers", "Writing the model", "Comparing"),
+)
+_PATHS = {"keep": "/api/learn/keep", "apply": "/api/audit/apply", "learn": "/api/learn"}
 
 
 def full_disk(model: Path, seconds: float) -> str:
     """Fill the disk in each phase of a retraining, and during keep and apply, down to some free pages."""
     found, end = Counter[str](), time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as name:
-        other, words = _other(model, Path(name))
+        other, words = other_model(model, Path(name))
         disk = Path(name) / "disk"
         disk.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False)
@@ -410,20 +398,10 @@ def full_disk(model: Path, seconds: float) -> str:
                     folder = prepared(disk / "place", model, other, words)
                     _decide(folder)
                     found[_one_full_disk(disk, folder, operation, phase, free)] += 1
+                    shutil.rmtree(folder.parent)
         finally:
             subprocess.run(["umount", "-l", disk], check=False)
     return f"full_disk: {found.total()} of {len(plans)} rounds, no model or decision lost: {dict(found)}"
-
-
-_PHASES = (
-    "starting",
-    "Opening the model",
-    "Measuring neighbourhoods",
-    "Choosing how far decisions reach",
-    "Comparing answers",
-    "Writing the model",
-    "Comparing",
-)
 
 
 def _decide(folder: Path) -> None:
@@ -432,23 +410,15 @@ def _decide(folder: Path) -> None:
     pairs = zip(space.source.index_to_key[250:450], space.target.index_to_key[250:450], strict=True)
     with database.writing() as db:
         for source, target in pairs:
-            record(db, Decision(source, "b", "accept", (target,), (), (target,), None, "", "review"))
+            record(db, Decision(source, "b", "accept", (target,), (), (target,)))
     database.close()
-
-
-_PATHS = {"keep": "/api/learn/keep", "apply": "/api/audit/apply", "learn": "/api/learn"}
 
 
 def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: int) -> str:
     old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
-    bench = Workbench(Settings(work=disk, fill=False), folder)
-    bench.wait_until_ready()
-    app = application(bench, AccessPolicy(TOKEN, LOCAL))
-    headers, filler = {"Authorization": f"Bearer {TOKEN}"}, disk / "filler"
-    with TestClient(
-        app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False
-    ) as client:
-        word, late = bench.engine.space.source.index_to_key[0], bench.engine.space.source.index_to_key[100]
+    before, filler = _count_decisions(folder), disk / "filler"
+    with served(folder, disk) as (bench, client):
+        words = bench.engine.space.source.index_to_key
         if operation == "learn":
             assert client.post("/api/learn", json={}).status_code == 202
             while (job := bench.jobs.describe()) and job.state == "running" and job.phase != phase:
@@ -457,12 +427,12 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
                 phase += ", not met"
         _fill(filler, free)
         answer = None if operation == "learn" else client.post(_PATHS[operation])
-        body = {"source": late, "reviewer": "late", "verdict": "accept", "accepted": ["x"]}
+        body = {"source": words[100], "reviewer": "late", "verdict": "accept", "accepted": ["x"]}
         stored = client.post("/api/review/decide", json=body)
         assert stored.status_code == 200 or _is_sentence(stored.json()["detail"]), stored.text
         worked, said = _outcome(bench, answer)
         bench.wait_until_ready()
-        assert client.get("/api/translate", params={"word": word}).status_code == 200
+        assert client.get("/api/translate", params={"word": words[0]}).status_code == 200
         Translator.load(folder, verify=True)
         now = fingerprint(folder)
         assert now == old or (operation != "learn" and worked), f"the model changed; the server said: {said}"
@@ -476,20 +446,13 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
             again = client.post(_PATHS[operation], json={} if operation == "learn" else None)
             assert again.status_code in (200, 202) and _outcome(bench, again)[0], again.text
         bench.wait_until_ready()
-    bench.stop()
-    left = [one.name for one in folder.parent.rglob("*.bilex-*") if not one.name.endswith("-lock")]
-    assert not left, f"{left} are left"
-    database = Database(review_file(folder))
-    with database.reading() as db:
-        kept = db.execute("SELECT count(*) FROM decisions").fetchone()[0]
-    assert kept == 205 + (stored.status_code == 200)
-    database.close()
-    shutil.rmtree(folder.parent)
+    assert not _temporaries(folder.parent), f"{_temporaries(folder.parent)} are left"
+    assert _count_decisions(folder) == before + (stored.status_code == 200)
     return f"{operation}{phase and f' ({phase})'} {'done' if worked else 'refused'}"
 
 
 def _outcome(bench: Workbench, answer: Any) -> tuple[bool, str | None]:
-    """Whether the job or the request did what it should, and what was said otherwise: one sentence."""
+    """Whether the job or the request succeeded, and otherwise its message: one sentence."""
     if answer is not None and answer.status_code != 202:
         said = answer.json().get("detail")
         worked = answer.status_code == 200
@@ -531,24 +494,20 @@ def clock(model: Path, seconds: float) -> str:
     (patched / "sitecustomize.py").write_text(_CLOCK.format(jump=str(jump)), encoding="utf-8")
     jump.write_text("0", encoding="ascii")
     environment = {"PYTHONPATH": os.pathsep.join([str(patched), os.environ.get("PYTHONPATH", "")])}
-    days, times, password = ("0", "86400", "-86400", "0", "-86400", "86400"), [], "pass-word-1"
+    days, times = ("0", "86400", "-86400", "0", "-86400", "86400"), set()
     word = Translator.load(model).space.source.index_to_key[0]
-    with Server(model, token=password, environment=environment) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
-        connection.request("POST", "/", f"token={password}")
-        cookie = (connection.getresponse().getheader("set-cookie") or "").partition(";")[0]
-        connection.close()
+    with (
+        Server(model, PASSWORD, environment) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=100) as browser,
+    ):
+        browser.post("/", data={"token": PASSWORD})
         for number in range(24):
             jump.write_text(days[number % len(days)], encoding="ascii")
-            body = {"source": word, "reviewer": "a", "verdict": "accept", "accepted": [f"x{number}"]}
-            assert server.request("POST", "/api/review/decide", body)[0] == 200
+            assert server.decide(word, "a", f"x{number}") == 200
             found = server.request("GET", f"/api/entry?source={word}")[1]
             assert found["accepted"] == [f"x{number}"], found
-            times.append(found["history"][0]["at"][:10])
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
-            connection.request("GET", "/api/model", headers={"Cookie": cookie})
-            assert connection.getresponse().status == 200, "the session ended"
-            connection.close()
+            times.add(found["history"][0]["at"][:10])
+            assert browser.get("/api/model").status_code == 200, "the session ended"
         for number in range(23, 12, -1):
             undone = server.request("POST", "/api/review/undo", {"reviewer": "a"})[1]["undone"]
             assert undone["accepted"] == [f"x{number}"], undone
@@ -556,20 +515,107 @@ def clock(model: Path, seconds: float) -> str:
             assert server.request("GET", "/api/model", token="wrong")[0] == 401
         for day in days:
             jump.write_text(day, encoding="ascii")
-            assert server.request("GET", "/api/model", token="wrong")[0] == 429, (
-                f"a jump of {day} freed guesses"
-            )
+            status = server.request("GET", "/api/model", token="wrong")[0]
+            assert status == 429, f"a jump of {day} freed guesses"
         time.sleep(61)
         assert server.request("GET", "/api/model", token="wrong")[0] == 401, "a jump kept a limit on"
-    assert len(set(times)) == 3, times
+    assert len(times) == 3, times
     return (
         "clock: 24 decisions and 11 undos on 3 dates with jumps of one and two days, all in the order "
         "in which they came; the session stayed open; 6 jumps neither lifted nor prolonged the limit"
     )
 
 
+OPERATIONS: dict[str, tuple[str, str, Any]] = {
+    "keep": ("POST", "/api/learn/keep", None),
+    "discard": ("POST", "/api/learn/discard", None),
+    "learn": ("POST", "/api/learn", {}),
+    "apply": ("POST", "/api/audit/apply", None),
+    "recalibrate back": ("DELETE", "/api/audit/recalibrate", None),
+    "restore": ("POST", "/api/models/restore", {"number": 1}),
+    "import": ("POST", "/api/publish/import?reviewer=importer", "source,target,verdict\nfirst,word,yes\n"),
+    "fit": ("POST", "/api/setup/fit", {"sample": True, "name": "fitted", "method": "procrustes"}),
+    "decide": ("POST", "/api/review/decide", {"reviewer": "late", "verdict": "accept", "accepted": ["x"]}),
+}
+
+
+def pairs(model: Path, seconds: float, rounds: int = 20) -> str:
+    """Two operations at the same moment, for every pair of them: one wins, nothing is lost."""
+    end, done, answers = time.monotonic() + seconds, 0, Counter[int]()
+    combinations = list(itertools.combinations_with_replacement(OPERATIONS, 2))
+    with tempfile.TemporaryDirectory() as name:
+        other, words = other_model(model, Path(name))
+        for _, both in itertools.product(range(rounds), combinations):
+            if time.monotonic() > end:
+                break
+            # A model is restored only while none waits: pairs with restore are tried in both states.
+            waits = "restore" not in both or bool({"keep", "discard"} & {*both})
+            folder = prepared(Path(name) / "round", model, other, words, waits=waits, earlier=1)
+            with served(folder, folder.parent) as (bench, client):
+                statuses = _at_once(client, both, words[100])
+                client.post("/api/job/cancel")
+                bench.wait_until_ready()
+                _check_pair(client, folder, model, other, statuses)
+            shutil.rmtree(folder.parent)
+            answers.update(status for _, status in statuses)
+            done += 1
+    return f"pairs: {done} rounds of {len(combinations)} pairs, answers {dict(answers)}, nothing lost"
+
+
+def _at_once(client: TestClient, names: Sequence[str], word: str) -> list[tuple[str, int]]:
+    """The status of each of two requests that are sent at the same moment."""
+    barrier = threading.Barrier(len(names))
+
+    def send(name: str) -> tuple[str, int]:
+        method, path, body = OPERATIONS[name]
+        if name == "decide":
+            body = {**body, "source": word}
+        content = body if isinstance(body, str) else None if body is None else json.dumps(body)
+        barrier.wait()
+        answer = client.request(method, path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (200, 202, 404, 409), f"{name}: {answer.status_code} {answer.text}"
+        if answer.status_code == 409 and "busy" in answer.text:
+            assert {"state", "operation", "generation"} <= set(answer.json()), answer.text
+        return name, answer.status_code
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        return list(pool.map(send, names))
+
+
+def _check_pair(
+    client: TestClient, folder: Path, model: Path, other: Path, statuses: list[tuple[str, int]]
+) -> None:
+    what = str(statuses)
+    succeeded = [name for name, status in statuses if status < 300]
+    done = set(succeeded)
+    assert not {"keep", "discard"} <= done, what
+    for name in ("keep", "discard", "restore", "apply", "fit", "learn"):
+        assert succeeded.count(name) <= 1, what
+    opened = Translator.load(folder, verify=True)
+    assert client.get("/api/publish/changes?format=csv").text.count(",aino,") == _DECISIONS, what
+    replaced = {"keep", "restore"} & done
+    if replaced:
+        beside = {fingerprint(one) for one in earlier_models(folder).values()}
+        assert fingerprint(folder) == fingerprint(other) or "apply" in done, what
+        assert fingerprint(model) in beside or "apply" in done, what
+        assert not retrained_folder(folder).exists() or "learn" in done, what
+    elif "discard" in done:
+        assert not retrained_folder(folder).exists(), what
+    if not replaced and "apply" not in done:
+        assert fingerprint(folder) == fingerprint(model), what
+    for one in earlier_models(folder).values():
+        Translator.load(one, verify=True)
+    if "apply" in done:
+        for word in opened.space.source.index_to_key[300:303]:
+            found = client.get("/api/translate", params={"word": word, "k": 3}).json()["translations"]
+            for answer, shown in zip(opened.translate(word, 3), found, strict=True):
+                same = (answer.confidence is None) == (shown["confidence"] is None)
+                assert same and abs((answer.confidence or 0) - (shown["confidence"] or 0)) < 1e-4, what
+
+
 ATTACKS: dict[str, Callable[[Path, float], str]] = {
-    attack.__name__: attack for attack in (slow, bursts, events, guesses, retraining, kills, full_disk, clock)
+    attack.__name__: attack
+    for attack in (slow, bursts, events, guesses, decisions, kills, full_disk, clock, pairs)
 }
 
 

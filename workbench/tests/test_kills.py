@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from tools.attack_workbench import full_disk, kills
-from tools.kill_workbench import run_rounds
+from tools.attack_workbench import decisions, full_disk, kills
 
 
 @pytest.mark.slow
 @pytest.mark.promise
 def test_no_acknowledged_decision_is_lost(model):
-    assert run_rounds(model, 5) > 20
+    found = re.fullmatch(
+        "decisions: 5 kills, ([0-9]+) acknowledged decisions, none lost", decisions(model, 0)
+    )
+    assert found and int(found[1]) > 20
 
 
 @pytest.mark.slow

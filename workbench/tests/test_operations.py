@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from tools.workbench_pairs import prepared, run_pairs
+from tools.attack_workbench import other_model, pairs, prepared
 
 from bilex.core.errors import BilexError
 from bilex.model import Translator
@@ -32,10 +32,7 @@ from workbench_server import opened, serving
 @pytest.fixture
 def waiting(made_model, tmp_path):
     """A model with a retrained one, decisions and a recalibration, and a server of it."""
-    other = tmp_path / "other"
-    translator = Translator.load(made_model)
-    translator.with_parts(seeds=translator.seeds.head(100)).save(other)
-    folder = prepared(tmp_path / "place", made_model, other, translator.space.source.index_to_key)
+    folder = prepared(tmp_path / "place", made_model, *other_model(made_model, tmp_path))
     bench = opened(folder, fill=False)
     yield bench, folder
     bench.stop()
@@ -61,7 +58,7 @@ def flip(folder):
 @pytest.mark.slow
 @pytest.mark.promise
 def test_every_pair_of_operations_leaves_a_whole_model(made_model):
-    assert "nothing lost" in run_pairs(made_model, 600, rounds=2)
+    assert "nothing lost" in pairs(made_model, 600, rounds=2)
 
 
 def test_the_loser_learns_the_present_state(waiting):

