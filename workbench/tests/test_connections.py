@@ -79,7 +79,7 @@ def test_unfinished_requests_keep_nobody_out(address, text):
     time.sleep(0.2)  # all of them have arrived
     connection = ask(address)
     assert b"200 OK" in connection.recv(1000)
-    assert sum(closed(one, 0.05) for one in held[:30]) == 30  # the oldest had to go
+    assert sum(closed(one, 0.05) for one in held) >= 40  # 20 may stay
 
 
 def test_a_log_has_few_lines_per_minute(monkeypatch):
