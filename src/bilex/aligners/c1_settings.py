@@ -28,10 +28,10 @@ _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # With few seeds or none, the passes before the last search among this number of words per language.
 _EARLY_WORDS = 20_000
 # "best" and "careful" take half as many steps as the paper, each twice as long; longer ones diverge on some
-# data (research/trial.md). The share of the summed step lengths of a round that each preset makes:
+# data (research/c1.md). The share of the summed step lengths of a round that each preset makes:
 _STEP_FACTOR = 2
 EXTENTS = {"best": 1.0, "careful": 0.5}
-# A trial makes this share. Shorter trials mislead (research/trial.md).
+# A trial makes this share.
 _TRIAL_EXTENT = 0.45
 
 
@@ -346,7 +346,7 @@ class C1Settings(Aligner):
         anchors = own.anchors or min(most, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
         early = shortened(constants, own.early_extent)
         first = replace(early, iterations=1) if many and own.early_extent < 1 else early
-        # Without many seeds, 20,000 words find as good pairs (research/trial.md); with them not always.
+        # Without many seeds, 20,000 words find as good pairs (research/c1.md); with them not always.
         words = _EARLY_WORDS if few else None
         middle = [Pass(max(1, 3 * anchors // 5), early, words)] * (count - 2)
         return Pass(0, first, words), *middle, Pass(anchors, last)

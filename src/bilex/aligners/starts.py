@@ -48,7 +48,7 @@ _FEWEST_SHARED = 20
 # translations, and shift the mean.
 _START_WORDS = 20_000
 # A share at which other starts are not tried: on two families of vectors every start that reached it ended
-# within 0.02 of the best (research/trial.md).
+# within 0.02 of the best (research/c1.md).
 _CLEAR = 0.5
 # Words of each language on which starts are compared, and self-learning's patience there.
 _COMPARED_WORDS = 4_000

@@ -57,7 +57,7 @@ def command(
         --codes A,B,…: The languages of the files.  [default: taken from their names]
         --limit
     Method:
-        --preset NAME: A preset of c1: auto leaves the choice to held-out seeds; quick, careful, best, paper.
+        --preset NAME: A preset of c1: auto, quick, careful, best or paper.
         --frequent: How many of the most frequent words of each language take part in the fit.
         --set NAME=VALUE: Any setting of c1.
     Output:

@@ -48,8 +48,7 @@ _HARDLY_ANY, FEW = 0.02, 0.5  # shares of pairs that the vectors cover
 _SHARED = """
 Advanced:
     --answer-ranks FIRST-LAST: Only answers of these frequency ranks, such as 1-20000.
-    --calibrate/--no-calibrate: Learn confidences on held-out seeds, in the trial that also chooses what is
-        auto.
+    --calibrate/--no-calibrate: Learn confidences in a smaller fit without some of the seeds.
     --checkpoint FOLDER: Keep the state here, and resume from it if it is there.
     --columns A,B: Columns of a dictionary's source and target words: numbers from 1, or names of its first
         line.

@@ -27,7 +27,7 @@ FILE, TABLE = "bilex.toml", "align"
 _PATHS = ("source_vectors", "target_vectors", "seeds", "corrections", "rejected", "output", "checkpoint")
 _PURPOSES = {
     "look": ('preset = "quick"', "a first look in a fraction of the time"),
-    "dictionary": ('preset = "auto"', "the default: settings chosen on held-out seeds"),
+    "dictionary": ('preset = "auto"', "the default"),
     "best": ('lm = "e5-small-q4"', "adds a language model (stage C2): better, and slower without a GPU"),
 }
 _SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}

@@ -172,7 +172,8 @@ class DirectionResult:
         """Everything but the single predictions, ready for JSON."""
         found = as_json(replace(self, predictions=(), phrase_predictions=()))
         del found["predictions"], found["phrase_predictions"]
-        return {**found, "interval_95": found.pop("intervals")}
+        found["interval_95"] = found.pop("intervals")
+        return found
 
 
 @dataclass(frozen=True)

@@ -69,10 +69,10 @@ def align_languages(
     Args:
         vocabularies: The vectors of each language, by its code, as they came from their files.
         seeds: Word pairs by pair of languages, the first language's word first; they connect all languages.
-        c1: The settings of C1 for every two languages; it is not fitted. None for the defaults, which
-            leave the preset to held-out seeds.
+        c1: The settings of C1 for every two languages; it is not fitted. None for the defaults; with
+            preset "auto", held-out seeds also choose between them and the joint mapping alone.
         frequent: How many of the most frequent words of each language take part in the fit.
-        calibrated: Whether to learn confidences on held-out seeds, in the trial that also chooses the preset.
+        calibrated: Whether to learn confidences on held-out seeds.
         lowercase: Whether the vocabularies were lower-cased when they were read.
         progress: Receives progress reports.
         checkpoint: A folder where the state is kept; an interrupted run resumes there.

@@ -160,9 +160,8 @@ class Translator(OnTheHub):
     ) -> Translator:
         """Align two languages.
 
-        A copy of the aligner learns from all seed pairs. What is left open (`preset="auto"` of C1,
-        λ = "auto") and the confidences are decided before that by smaller fits without some of the seeds
-        (research/trial.md).
+        A copy of the aligner learns from all seed pairs. A smaller fit without some of them comes first: it
+        teaches confidences and chooses λ where it is "auto".
 
         Args:
             source: Source vectors, most frequent words first.
@@ -365,8 +364,9 @@ class Translator(OnTheHub):
     ) -> Refinement:
         """Learn from decisions, in place; `undo_refine` takes it back.
 
-        Accepted pairs become known translations, rejected ones are never answers. Words near the decided ones
-        move too if that helps held-out decisions and seeds; all others stay as they are.
+        Accepted pairs become known translations, rejected ones are never answers. From 250 newly accepted
+        words on, the aligner is fitted again with the decisions among its seeds, and the result replaces the
+        model if decisions that were held out do not lose by it. Otherwise all other words stay as they are.
 
         Args:
             accepted: Pairs that are translations, source word first.

@@ -318,7 +318,6 @@ def changed_entries(
         rows = [dict(row) for row in found]
         decided = all_outcomes(db) if rows else {}
         total = db.execute(f"SELECT count(*) {where}", (q,)).fetchone()[0]
-    refitted = ((bench.versions.waiting() or {}).get("refinement") or {}).get("refitted")
     for row in rows:
         known = decided.get(row["source"])
         row["decided"] = known and list(known.accepted)
@@ -328,7 +327,7 @@ def changed_entries(
             row["reason"] = "a decision on this word"
         else:
             near = f"the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
-            row["reason"] = f"the model was fitted again; nearest is {near}" if refitted else f"near {near}"
+            row["reason"] = f"the model was fitted again; nearest is {near}"
     return {"total": total, "rows": rows}
 
 
