@@ -38,7 +38,7 @@ class Troublesome(Procrustes):
     """Procrustes, with trouble.
 
     Args:
-        trouble: "none", "error", "memory", "die", "sleep".
+        trouble: "none", "error", "bug", "memory", "die", "sleep", or "wait" for a file named `log` + ".go".
         times: How often there is trouble, counted in `log`; then all is well.
         log: A file that gets a line for each fit.
         seconds: How long to sleep.
@@ -66,6 +66,9 @@ class Troublesome(Procrustes):
                 file.write(f"{self.trouble}\n")
         if self.trouble == "sleep":
             time.sleep(self.seconds)
+        elif self.trouble == "wait":
+            while not Path(f"{self.log}.go").exists():
+                time.sleep(0.05)
         elif before < self.times:
             self._make_trouble()
         super()._fit(source, target, pairs, progress, checkpoint)

@@ -1,4 +1,4 @@
-"""The whole way, from vectors to a benchmark, on systems that lack what this one has."""
+"""Commands from vectors to a benchmark on systems that lack what this one has."""
 
 from __future__ import annotations
 
@@ -50,8 +50,19 @@ if hasattr(os, "process_cpu_count"):  # since Python 3.13, by what was just remo
 """
 
 
-class Way:
-    """Commands from vectors to a benchmark, each in a process of its own.
+RUN_EACH = """
+import json, sys
+if __name__ == "__main__":
+    from bilex.cli import run
+    for command in json.loads(sys.argv[1]):
+        if run(command):
+            sys.exit(f"failed: {command}")
+        print(end="\\0", flush=True)
+"""
+
+
+class OtherSystem:
+    """Commands from vectors to a benchmark, in a process with another environment.
 
     Args:
         folder: Where files are written, and where the commands run.
@@ -74,10 +85,11 @@ class Way:
         (folder / "grid.toml").write_text(GRID, encoding="utf-8")
         self.word, self.translation = world.pairs(0, 1).pairs[0]
 
-    def bilex(self, *arguments: object) -> str:
-        """Run a command; what it writes to stdout."""
+    def bilex(self, *commands: list[object]) -> list[str]:
+        """Run commands, one after the other, in one process; what each of them writes to stdout."""
+        lines = [[str(part) for part in command] for command in commands]
         done = subprocess.run(
-            [sys.executable, "-m", "bilex", *map(str, arguments)],
+            [sys.executable, "-c", RUN_EACH, json.dumps(lines)],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -86,19 +98,21 @@ class Way:
         )
         assert done.returncode == 0, done.stderr
         self.warnings += done.stderr
-        return done.stdout
+        return done.stdout.split("\0")[:-1]
 
     def go(self) -> None:
         """Align, translate, evaluate, run a grid, and check what comes out."""
         vectors, model = self.folder / "data" / "vectors", self.folder / "my model"
         seeds, test = (self.folder / "data" / f"aa-bb.{name}.tsv" for name in ("train.1k", "test"))
         settings = [part for s in ("iterations=1", "updates=3", "negatives=5") for part in ("--set", s)]
-        self.bilex("align", vectors / "aa.vec", vectors / "bb.vec", "--seeds", seeds, "-o", model, *settings)
-        answer = json.loads(self.bilex("translate", model, self.word, "--json"))
-        assert answer["translations"][0]["word"] == self.translation
-        report = json.loads(self.bilex("evaluate", model, test, "--json"))
-        assert report["forward"]["csls"]["p@1"] > 0.9
-        self.bilex("benchmark", "run", "grid.toml", "-o", "results.sqlite", "--workers", 1)
+        _, translated, evaluated, _ = self.bilex(
+            ["align", vectors / "aa.vec", vectors / "bb.vec", "--seeds", seeds, "-o", model, *settings],
+            ["translate", model, self.word, "--json"],
+            ["evaluate", model, test, "--json"],
+            ["benchmark", "run", "grid.toml", "-o", "results.sqlite", "--workers", 1],
+        )
+        assert json.loads(translated)["translations"][0]["word"] == self.translation
+        assert json.loads(evaluated)["forward"]["csls"]["p@1"] > 0.9
         with ResultsStore.open(self.folder / "results.sqlite", create=False) as store:
             results = store.results()
         assert {result.setup.method for result in results} == {"procrustes", "c1"}
@@ -112,17 +126,17 @@ def test_without_what_only_unix_has_in_folders_with_awkward_and_long_names(tmp_p
     hiding.mkdir()
     (hiding / "sitecustomize.py").write_text(WITHOUT_UNIX, encoding="utf-8")
     long = tmp_path / AWKWARD / ("long " * 30).strip() / ("ä" * 60) / ("n" * 80)
-    way = Way(long, PYTHONPATH=os.pathsep.join(map(str, (hiding, PACKAGE.parent, BENCH))))
+    system = OtherSystem(long, PYTHONPATH=os.pathsep.join(map(str, (hiding, PACKAGE.parent, BENCH))))
     shown = subprocess.run(
         [sys.executable, "-c", "import os; print(hasattr(os, 'fork'), hasattr(os, 'sysconf')); import fcntl"],
-        env=way.environment,
+        env=system.environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert shown.stdout == "False False\n"
     assert "ModuleNotFoundError" in shown.stderr
-    way.go()
+    system.go()
 
 
 class ReadOnly:
@@ -137,12 +151,13 @@ class ReadOnly:
         home.write_text("a file, so that nothing can be kept in it")
         self.temporary.mkdir()
         self.before = self.state()
-        self.way = Way(
+        self.system = OtherSystem(
             folder / "files",
             PYTHONPATH=str(self.package.parent),
             **dict.fromkeys(("HOME", "USERPROFILE", "LOCALAPPDATA"), str(home)),
             **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.temporary)),
             **dict.fromkeys(("BILEX_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")),
+            NUMBA_OPT="0",  # compiles faster
         )
 
     def state(self) -> list[tuple[Path, int]]:
@@ -151,14 +166,14 @@ class ReadOnly:
 
     def check(self) -> None:
         """The command worked with a temporary cache, and the user was informed."""
-        assert "replaces it as the cache until bilex ends; set BILEX_CACHE" in self.way.warnings
+        assert "replaces it as the cache until bilex ends; set BILEX_CACHE" in self.system.warnings
         assert not list(self.temporary.glob("bilex-*")), "the temporary cache was left behind"
         assert self.state() == self.before
 
 
 def test_compiled_loops_where_neither_the_home_nor_the_package_can_be_written(tmp_path: Path) -> None:
     read_only = ReadOnly(tmp_path)
-    read_only.way.bilex("info", "data/vectors/aa.vec")
+    read_only.system.bilex(["info", "data/vectors/aa.vec"])
     read_only.check()
 
 
@@ -166,15 +181,17 @@ def test_compiled_loops_where_neither_the_home_nor_the_package_can_be_written(tm
 @pytest.mark.promise
 def test_all_the_way_where_neither_the_home_nor_the_package_can_be_written(tmp_path: Path) -> None:
     read_only = ReadOnly(tmp_path)
-    read_only.way.go()
+    read_only.system.go()
     read_only.check()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locales")
 def test_a_word_in_the_c_locale(tmp_path: Path) -> None:
-    way = Way(tmp_path / AWKWARD, LC_ALL="C", LANG=None, PYTHONUTF8=None, PYTHONIOENCODING=None)
-    vectors = [way.folder / "data" / "vectors" / f"{language}.vec" for language in ("aa", "bb")]
-    seeds, model = way.folder / "data" / "aa-bb.train.1k.tsv", way.folder / "ä"
-    saved = way.bilex("align", *vectors, "--seeds", seeds, "-o", model, "--method", "advanced")
-    assert AWKWARD in saved
-    assert way.translation in way.bilex("translate", model, way.word)
+    system = OtherSystem(tmp_path / AWKWARD, LC_ALL="C", LANG=None, PYTHONUTF8=None, PYTHONIOENCODING=None)
+    vectors = [system.folder / "data" / "vectors" / f"{language}.vec" for language in ("aa", "bb")]
+    seeds, model = system.folder / "data" / "aa-bb.train.1k.tsv", system.folder / "ä"
+    saved, translated = system.bilex(
+        ["align", *vectors, "--seeds", seeds, "-o", model, "--method", "advanced"],
+        ["translate", model, system.word],
+    )
+    assert AWKWARD in saved and system.translation in translated

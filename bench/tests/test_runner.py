@@ -175,9 +175,9 @@ def test_senseless_options_are_refused_in_one_sentence(
     assert said in caught and caught.startswith("bilex: error: ") and len(caught.splitlines()) == 1
 
 
-def write_grid(path: Path, data: Path, log: Path | None = None) -> Path:
-    """The grid of `world.grid`, or with a log its slow cousin that writes down each fit."""
-    settings = f'settings = {{ trouble = "sleep", log = "{log}", seconds = 1.0 }}' if log else ""
+def write_grid(path: Path, data: Path, log: Path | None = None, trouble: str = "sleep") -> Path:
+    """The grid of `world.grid`; with a log half of its fits are logged, and take a second or wait."""
+    settings = f'settings = {{ trouble = "{trouble}", log = "{log}", seconds = 1.0 }}' if log else ""
     second = "troublesome" if log else "advanced"
     path.write_text(
         f"""
@@ -252,7 +252,7 @@ def test_ctrl_c_stops_everything_and_the_same_command_goes_on(
     folder: world.KnownFolder, tmp_path: Path
 ) -> None:
     results, log = tmp_path / "r.sqlite", tmp_path / "log"
-    grid = write_grid(tmp_path / "grid.toml", folder.path, log)
+    grid = write_grid(tmp_path / "grid.toml", folder.path, log, trouble="wait")
     process = started(grid, results, "--workers", "1")
     try:
         wait_for("a first result", LONGEST, lambda: process.poll() is not None or count_done(results) >= 1)
@@ -267,6 +267,7 @@ def test_ctrl_c_stops_everything_and_the_same_command_goes_on(
     assert 1 <= kept < 8, output
     assert f"{kept} of 8 setups were finished and are kept in {results}" in output
     assert "Traceback" not in output
+    Path(f"{log}.go").touch()
     again = started(grid, results, "--workers", "1")
     output, _ = again.communicate(timeout=LONGEST)
     assert again.returncode == 0, output

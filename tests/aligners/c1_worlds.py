@@ -1,16 +1,13 @@
-"""Small planted problems, and listeners, for the tests of C1."""
+"""Small planted problems for the tests of aligners."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
-from bilex.core.progress import Task
 from bilex.lexicon import Lexicon
 from planted import planted
 
@@ -60,41 +57,6 @@ class World:
 def quick(**settings: Any) -> C1:
     """A C1 with few updates, on the CPU."""
     return C1(**{"preset": "paper", "device": "cpu", "updates": 8, "warm_up": 0, **settings})
-
-
-class Listener:
-    """A Progress that remembers, and can press Ctrl-C at a moment of its choice.
-
-    Args:
-        stop_at: The name of the task at whose first advance KeyboardInterrupt is raised.
-    """
-
-    def __init__(self, stop_at: str | None = None) -> None:
-        self.stop_at = stop_at
-        self.said: list[str] = []
-        self.tasks: list[str] = []
-        self.metrics: list[dict[str, float | int | str]] = []
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """Note the task's name."""
-        self.tasks.append(name)
-        yield _Bar(self, name)
-
-    def log(self, message: str) -> None:
-        """Note the message."""
-        self.said.append(message)
-
-
-class _Bar:
-    def __init__(self, listener: Listener, name: str) -> None:
-        self.listener, self.name = listener, name
-
-    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Note the figures, or press Ctrl-C."""
-        if self.listener.stop_at == self.name:
-            raise KeyboardInterrupt
-        self.listener.metrics.append(figures)
 
 
 def same_maps(one: Aligner, other: Aligner) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from c1_worlds import Listener, World, quick, same_maps
+from c1_worlds import World, quick, same_maps
 
 from bilex.aligners.advanced import AdvancedMapping
 from bilex.aligners.c1 import C1
@@ -16,6 +16,7 @@ from bilex.aligners.c1_settings import Round
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
+from recorder import Recorder
 
 
 def test_a_planted_rotation_is_found_from_few_seeds() -> None:
@@ -31,8 +32,8 @@ def test_a_planted_rotation_is_found_from_few_seeds() -> None:
 
 def test_the_loss_falls_and_the_dictionary_grows() -> None:
     """With the gradient through the norms, that is: without, it is not quite the gradient of the loss."""
-    world, listener = World(noise=1.0), Listener()
-    fitted = world.fit(quick(updates=30, through_norms=True), progress=listener)
+    world, recorder = World(noise=1.0), Recorder()
+    fitted = world.fit(quick(updates=30, through_norms=True), progress=recorder)
     history = fitted.report_.history
     assert len(history) == fitted.report_.constants.iterations == 3
     for entry in history:
@@ -42,10 +43,10 @@ def test_the_loss_falls_and_the_dictionary_grows() -> None:
     assert history[0].dictionary == 100
     assert history[1].dictionary > 300
     assert history[1].contrasted == history[1].dictionary
-    assert [name for name in listener.tasks if name.startswith("iteration")] == [
+    assert [name for name in recorder.tasks if name.startswith("iteration")] == [
         f"iteration {i} of 3" for i in (1, 2, 3)
     ]
-    assert {"loss", "pairs"} <= set(listener.metrics[-1])
+    assert {"loss", "pairs"} <= set(recorder.metrics[-1])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -62,13 +63,13 @@ def test_an_interrupted_fit_goes_on_to_the_same_maps(tmp_path: Path) -> None:
     whole = world.fit(quick())
     interrupted = quick()
     with pytest.raises(KeyboardInterrupt):
-        world.fit(interrupted, checkpoint=folder, progress=Listener(stop_at="iteration 2 of 3"))
+        world.fit(interrupted, checkpoint=folder, progress=Recorder(stop_at="iteration 2 of 3"))
     after_one = world.fit(quick(iterations=1))
     assert same_maps(interrupted, after_one)  # Ctrl-C keeps the last finished iteration
-    listener = Listener()
-    resumed = world.fit(quick(), checkpoint=folder, progress=listener)
-    assert listener.said == [f"{folder}: going on after iteration 1."]
-    assert "iteration 1 of 3" not in listener.tasks
+    recorder = Recorder()
+    resumed = world.fit(quick(), checkpoint=folder, progress=recorder)
+    assert recorder.messages == [f"{folder}: going on after iteration 1."]
+    assert "iteration 1 of 3" not in recorder.tasks
     assert same_maps(resumed, whole)
     finished = world.fit(quick(), checkpoint=folder)
     assert same_maps(finished, whole)
@@ -206,9 +207,9 @@ def test_contrast_on_the_seeds_alone() -> None:
 
 
 def test_warm_up_comes_before_the_first_round() -> None:
-    world, listener = World(noise=0.8), Listener()
-    warmed = world.fit(quick(iterations=1, warm_up=2), progress=listener)
-    assert listener.tasks[0] == "warming up"
+    world, recorder = World(noise=0.8), Recorder()
+    warmed = world.fit(quick(iterations=1, warm_up=2), progress=recorder)
+    assert recorder.tasks[0] == "warming up"
     assert warmed.report_.history[0].dictionary > 300
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from c1_worlds import Listener, World, quick, same_maps
+from c1_worlds import World, quick, same_maps
 
 from bilex.aligners.contrast import Contrast, Step
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
+from recorder import Recorder
 
 
 def finite(aligner: object) -> bool:
@@ -40,12 +41,12 @@ def break_at(monkeypatch: pytest.MonkeyPatch, number: int, part: str) -> None:
 
 @pytest.mark.parametrize("part", ["loss", "source", "target"])
 def test_nan_stops_the_fit_and_keeps_the_last_good_maps(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    world, listener = World(), Listener()
+    world, recorder = World(), Recorder()
     last_good = world.fit(quick(iterations=1, updates=4))
     break_at(monkeypatch, 5, part)
-    broken = world.fit(quick(), progress=listener)
+    broken = world.fit(quick(), progress=recorder)
     assert "broke at update 5 of iteration 1" in broken.report_.stopped
-    assert any("broke at update 5 of iteration 1" in s and "learning_rate" in s for s in listener.said)
+    assert any("broke at update 5 of iteration 1" in s and "learning_rate" in s for s in recorder.messages)
     assert same_maps(broken, last_good)
     assert len(broken.report_.history) == 1
 
@@ -59,17 +60,17 @@ def test_nan_in_a_later_iteration_is_not_saved_as_done(
         broken = world.fit(quick(), checkpoint=folder)
     assert "update 3 of iteration 2" in broken.report_.stopped
     assert finite(broken)
-    listener = Listener()
-    mended = world.fit(quick(), checkpoint=folder, progress=listener)
-    assert listener.said == [f"{folder}: going on after iteration 1."]
+    recorder = Recorder()
+    mended = world.fit(quick(), checkpoint=folder, progress=recorder)
+    assert recorder.messages == [f"{folder}: going on after iteration 1."]
     assert mended.report_.stopped is None
     assert same_maps(mended, world.fit(quick()))
 
 
 @pytest.mark.parametrize("learning_rate", [1e39, 1e30, 1e18, 1e4])
 def test_a_huge_learning_rate_never_gives_maps_that_are_not_finite(learning_rate: float) -> None:
-    world, listener = World(), Listener()
-    fitted = world.fit(quick(learning_rate=learning_rate, iterations=1), progress=listener)
+    world, recorder = World(), Recorder()
+    fitted = world.fit(quick(learning_rate=learning_rate, iterations=1), progress=recorder)
     assert finite(fitted)
     mapped = fitted.source_map_(world.source.vectors)
     assert np.isfinite(mapped).all()
@@ -78,14 +79,16 @@ def test_a_huge_learning_rate_never_gives_maps_that_are_not_finite(learning_rate
 
 
 def test_fewer_pairs_than_dimensions_are_damped_and_said() -> None:
-    world, listener = World(noise=0.2), Listener()
-    fitted = world.fit(quick(), 12, progress=listener)
+    world, recorder = World(noise=0.2), Recorder()
+    fitted = world.fit(quick(), 12, progress=recorder)
     assert finite(fitted)
-    assert listener.said[0].startswith("12 seed pairs are few for these dimensions: the whitening is damped")
+    assert recorder.messages[0].startswith(
+        "12 seed pairs are few for these dimensions: the whitening is damped"
+    )
     assert world.precision(fitted, 12) > 0.5
-    listener = Listener()
-    world.fit(quick(), 50, progress=listener)
-    assert not listener.said
+    recorder = Recorder()
+    world.fit(quick(), 50, progress=recorder)
+    assert not recorder.messages
 
 
 def test_two_seed_pairs_stay_finite() -> None:

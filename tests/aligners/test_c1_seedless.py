@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c1_worlds import Listener, World, quick, same_maps
+from c1_worlds import World, quick, same_maps
 
 from bilex.aligners import c1_settings
 from bilex.aligners import starts as starting
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
-from bilex.aligners.induction import confident_pairs
 from bilex.aligners.preparation import UnitRows
 from bilex.aligners.starts import COLLAPSED
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
-
-NONE = np.zeros((0, 2), np.int64)
+from recorder import Recorder
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +45,13 @@ def fit(world: World, aligner: Aligner, **more: Any) -> Any:
 
 @pytest.mark.parametrize(("spelling", "start"), [("w{}", "identical"), ("{}", "numerals")])
 def test_shared_words_or_numerals_carry_a_fit(spelling: str, start: str) -> None:
-    world, listener = respelt(World(words=500), 60, spelling), Listener()
-    fitted = fit(world, quick(start=start), progress=listener)
+    world, recorder = respelt(World(words=500), 60, spelling), Recorder()
+    fitted = fit(world, quick(start=start), progress=recorder)
     assert world.precision(fitted, 0) > 0.9
     assert fitted.report_.start == start
     assert set(fitted.report_.starts) == {start}
     assert fitted.report_.starts[start].recovered > 0.5
-    assert any(said.startswith(f"No seeds: starting from {start}") for said in listener.said)
+    assert any(message.startswith(f"No seeds: starting from {start}") for message in recorder.messages)
     assert fitted.report_.history[0].contrasted == fitted.report_.history[0].dictionary > 100
 
 
@@ -129,7 +127,7 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
     for stopped in ("iteration 2 of 6", "iteration 3 of 6", "iteration 4 of 6", "iteration 6 of 6"):
         folder = tmp_path / stopped[10]
         with pytest.raises(KeyboardInterrupt):
-            fit(world, quick(**settings), checkpoint=folder, progress=Listener(stopped))
+            fit(world, quick(**settings), checkpoint=folder, progress=Recorder(stopped))
         with monkeypatch.context() as patched:
             patched.setattr(starting, "first_dictionary", lambda *_, **__: pytest.fail("not wanted"))
             resumed = fit(world, quick(**settings), checkpoint=folder)
@@ -164,41 +162,6 @@ def test_rejected_pairs_are_no_seeds_of_further_passes() -> None:
         for rejected in ((), words[:400])
     )
     assert bound.report_.anchors < free.report_.anchors - 200
-
-
-def test_confident_pairs_are_each_others_best_frequent_ones_preferred_in_order_of_confidence() -> None:
-    rng = np.random.default_rng(0)
-    x, y = (rng.normal(size=(count, 8)) for count in (40, 50))
-    y[:20] = x[:20] + rng.normal(size=(20, 8)) * np.linspace(0.02, 0.4, 20)[:, None]
-    x, y = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (x, y))
-    cosine = x @ y.T
-    score = 2 * cosine - np.sort(cosine, 1)[:, -10:].mean(1)[:, None] - np.sort(cosine, 0)[-10:].mean(0)
-    score -= 0.05 * (np.log(100 + np.arange(40))[:, None] + np.log(100 + np.arange(50)))
-    mutual = [(a, b) for a, b in enumerate(score.argmax(1)) if score[:, b].argmax() == a]
-    expected = sorted(mutual, key=lambda pair: -score[pair])
-    found = confident_pairs(x.astype(np.float32), y.astype(np.float32), NONE, device="cpu")[1]
-    assert [tuple(pair) for pair in found.tolist()] == expected
-    assert len(expected) > 20
-    few = confident_pairs(x.astype(np.float32), y.astype(np.float32), NONE, words=10, device="cpu")[1]
-    assert 0 < len(few) <= 10 and (few < 10).all()
-
-
-def test_of_two_words_about_equally_near_the_more_frequent_is_taken() -> None:
-    rng = np.random.default_rng(1)
-    y = rng.normal(size=(3000, 8)).astype(np.float32)
-    y[3] = y[2000] + 0.01
-    y /= np.linalg.norm(y, axis=1, keepdims=True)
-    found = confident_pairs(y[2000:2001], y, NONE, device="cpu")[1]
-    assert found.tolist() == [[0, 3]]
-
-
-def test_spellings_are_confirmed_by_answers_of_both_directions() -> None:
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(300, 8)).astype(np.float32)
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    spelled = np.array([[5, 5], [7, 200], [250, 250]])
-    assert confident_pairs(x, x, spelled, device="cpu")[0].tolist() == [[5, 5], [250, 250]]
-    assert confident_pairs(x, x, spelled, words=100, device="cpu")[0].tolist() == [[5, 5]]
 
 
 def test_identical_spellings_help_few_good_seeds_and_stay_evidence_in_later_passes() -> None:
@@ -281,21 +244,21 @@ def test_starts_are_looked_for_among_frequent_words(monkeypatch: pytest.MonkeyPa
 def test_few_seeds_are_joined_by_words_spelled_alike() -> None:
     """Eight seeds in twenty dimensions are too few alone; sixty shared spellings decide."""
     world = respelt(World(words=500), 60)
-    listener = Listener()
-    fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
+    recorder = Recorder()
+    fitted = quick().fit(world.source, world.target, world.seeds(8), progress=recorder)
     assert "identical" in fitted.report_.starts
     assert world.precision(fitted, 8) > 0.9
-    assert any(said.startswith("8 seeds: starting from ") for said in listener.said)
+    assert any(message.startswith("8 seeds: starting from ") for message in recorder.messages)
 
 
 def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
     world = respelt(World(words=400), 30)
     other = np.random.default_rng(9).normal(size=(400, 20)).astype(np.float32)
     world.target = WordVectors(world.target.index_to_key, other)
-    listener = Listener()
-    fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
+    recorder = Recorder()
+    fitted = quick().fit(world.source, world.target, world.seeds(8), progress=recorder)
     assert fitted.report_.start is None
-    assert any("no other start helps" in said for said in listener.said)
+    assert any("no other start helps" in message for message in recorder.messages)
 
 
 def test_early_passes_search_among_frequent_words_and_still_learn_from_rare_seeds(

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.contrast import Contrast, Words, forbidden_partners
+from bilex.aligners.contrast import Contrast, KnownNegatives, Words, forbidden_partners, rejected_partners
 
 WORDS, DIM_X, DIM_Y, PAIRS, NEGATIVES = 400, 20, 16, 60, 15
+NONE = np.zeros((0, 2), np.int64)
 
 
 def problem(
@@ -40,6 +41,7 @@ def info_nce(
     temperature: float,
     through_norms: bool,
     limit: int,
+    rejected: np.ndarray = NONE,
 ) -> torch.Tensor:
     """The paper's loss written plainly: negatives by brute force, logits by gathering, cross-entropy."""
 
@@ -51,20 +53,15 @@ def info_nce(
     x_hat, y_hat = unit(x, w_x), unit(y, w_y)
     losses = []
     for source, target in pairs.tolist():
-        to_targets, to_sources = x_hat[source] @ y_hat[:limit].T, y_hat[target] @ x_hat[:limit].T
-        target_scores, source_scores = to_targets.detach().clone(), to_sources.detach().clone()
-        if target < limit:
-            target_scores[target] = -torch.inf
-        if source < limit:
-            source_scores[source] = -torch.inf
-        logits = torch.cat(
-            [
-                (x_hat[source] @ y_hat[target])[None],
-                to_targets[target_scores.topk(NEGATIVES).indices],
-                to_sources[source_scores.topk(NEGATIVES).indices],
-            ]
-        )
-        losses.append(-torch.log_softmax(logits / temperature, 0)[0])
+        logits = [(x_hat[source] @ y_hat[target])[None]]
+        for scores, partner, known in (
+            (x_hat[source] @ y_hat.T, target, rejected[rejected[:, 0] == source, 1]),
+            (y_hat[target] @ x_hat.T, source, rejected[rejected[:, 1] == target, 0]),
+        ):
+            allowed = scores.detach().clone()
+            allowed[limit:] = allowed[partner] = allowed[known] = -torch.inf
+            logits += [scores[allowed.topk(NEGATIVES).indices], scores[known]]
+        losses.append(-torch.log_softmax(torch.cat(logits) / temperature, 0)[0])
     return torch.stack(losses).mean()
 
 
@@ -75,15 +72,23 @@ def contrast(
     temperature: float,
     through_norms: bool,
     limit: int = WORDS,
+    rejected: np.ndarray = NONE,
 ) -> Contrast:
-    forbidden = forbidden_partners(pairs, limit, all_known=False)
+    known = None
+    if len(rejected):
+        of_targets, of_sources = (rejected_partners(pairs[:, side], rejected, side) for side in (1, 0))
+        known = tuple(
+            KnownNegatives(torch.from_numpy(queries), rows[torch.from_numpy(words)])
+            for rows, (queries, words) in ((x, of_targets), (y, of_sources))
+        )
     return Contrast(
         Words.of(x, pairs[:, 0], limit),
         Words.of(y, pairs[:, 1], limit),
-        *forbidden,
+        *forbidden_partners(pairs, limit, all_known=False, rejected=rejected if known else None),
         NEGATIVES,
         temperature,
         through_norms,
+        known,
     )
 
 
@@ -94,13 +99,20 @@ def contrast(
 )
 @pytest.mark.parametrize("temperature", [1.0, 0.1])
 @pytest.mark.parametrize("through_norms", [False, True], ids=["norms detached", "through norms"])
-def test_closed_form_equals_autograd(through_norms: bool, temperature: float, words: int, limit: int) -> None:
+@pytest.mark.parametrize("rejections", [False, True], ids=["no rejected pairs", "rejected pairs"])
+def test_closed_form_equals_autograd(
+    rejections: bool, through_norms: bool, temperature: float, words: int, limit: int
+) -> None:
     x, y, pairs = problem(words=words)
+    rejected = NONE
+    if rejections:  # some of them of words beyond the limit, and some of words without a pair
+        partners = np.stack([pairs[:, 0], np.roll(pairs[:, 1], 7)], 1)[20:50]
+        rejected = np.concatenate([partners, [[pairs[0, 0], words - 1], [words - 2, pairs[3, 1]], [1, 2]]])
     maps = some_maps()
     leaves = [m.clone().requires_grad_() for m in maps]
-    loss = info_nce(x, y, pairs, *leaves, temperature, through_norms, limit)
+    loss = info_nce(x, y, pairs, *leaves, temperature, through_norms, limit, rejected)
     loss.backward()
-    step = contrast(x, y, pairs, temperature, through_norms, limit).step(*maps)
+    step = contrast(x, y, pairs, temperature, through_norms, limit, rejected).step(*maps)
     assert step.source.dtype == torch.float64
     assert float(step.loss) == pytest.approx(float(loss.detach()), rel=1e-12)
     for found, leaf in zip((step.source, step.target), leaves, strict=True):

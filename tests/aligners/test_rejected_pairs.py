@@ -6,66 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from c1_worlds import World, quick, same_maps
 
 import bilex.aligners.c1 as c1_module
-from bilex.aligners.contrast import Contrast, KnownNegatives, Words, forbidden_partners, rejected_partners
-from bilex.aligners.induction import without_pairs
 from bilex.lexicon import Lexicon
 
 WORDS, DIM, PAIRS, NEGATIVES = 200, 12, 30, 6
-
-
-@pytest.mark.parametrize("through_norms", [False, True])
-@pytest.mark.parametrize("limit", [WORDS, 120])
-def test_the_gradient_with_known_negatives_equals_autograd(through_norms: bool, limit: int) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x, y = (torch.randn(WORDS, DIM, generator=generator, dtype=torch.float64) for _ in range(2))
-    maps = [torch.randn(DIM, DIM, generator=generator, dtype=torch.float64) for _ in range(2)]
-    pairs = np.stack([np.arange(PAIRS), np.arange(PAIRS)], 1) * 5
-    rejected = np.array([[0, 7], [0, 190], [5, 3], [150, 10], [40, 100]])
-    leaves = [matrix.clone().requires_grad_() for matrix in maps]
-
-    def unit(rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        image = rows @ weights
-        norm = image.norm(dim=1, keepdim=True)
-        return image / (norm if through_norms else norm.detach())
-
-    x_hat, y_hat = unit(x, leaves[0]), unit(y, leaves[1])
-    losses = []
-    for source, target in pairs.tolist():
-        logits = [(x_hat[source] @ y_hat[target])[None]]
-        for scores, own, wrong in (
-            (x_hat[source] @ y_hat.T, target, [b for a, b in rejected.tolist() if a == source]),
-            (y_hat[target] @ x_hat.T, source, [a for a, b in rejected.tolist() if b == target]),
-        ):
-            left = scores.detach().clone()
-            left[limit:] = left[own] = -torch.inf
-            left[wrong] = -torch.inf
-            logits += [scores[left.topk(NEGATIVES).indices], scores[wrong]]
-        losses.append(-torch.log_softmax(torch.cat(logits), 0)[0])
-    loss = torch.stack(losses).mean()
-    loss.backward()
-    known = [
-        KnownNegatives(*(torch.from_numpy(part) for part in (found[0],)), rows[torch.from_numpy(found[1])])
-        for rows, found in (
-            (x, rejected_partners(pairs[:, 1], rejected, 1)),
-            (y, rejected_partners(pairs[:, 0], rejected, 0)),
-        )
-    ]
-    step = Contrast(
-        Words.of(x, pairs[:, 0], limit),
-        Words.of(y, pairs[:, 1], limit),
-        *forbidden_partners(pairs, limit, all_known=False, rejected=rejected),
-        NEGATIVES,
-        1.0,
-        through_norms,
-        (known[0], known[1]),
-    ).step(*maps)
-    assert float(step.loss) == pytest.approx(float(loss.detach()), rel=1e-12)
-    for found, leaf in zip((step.source, step.target), leaves, strict=True):
-        torch.testing.assert_close(found, leaf.grad, rtol=1e-9, atol=1e-13)
 
 
 def test_rejected_pairs_are_never_induced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,10 +72,3 @@ def test_a_checkpoint_of_other_rejections_is_not_resumed(tmp_path: Any) -> None:
             Lexicon(world.seeds(100).pairs, "seeds", rejected=(("s1", "t2"),)),
             checkpoint=tmp_path / "state",
         )
-
-
-def test_helpers() -> None:
-    pairs, rejected = np.array([[0, 1], [2, 3], [2, 4]]), np.array([[2, 3], [0, 9]])
-    assert without_pairs(pairs, rejected).tolist() == [[0, 1], [2, 4]]
-    who, what = rejected_partners(pairs[:, 0], rejected, 0)
-    assert list(zip(who.tolist(), what.tolist(), strict=True)) == [(0, 9), (1, 3), (2, 3)]

@@ -23,12 +23,12 @@ def back(client, bench):
 
 
 def wait(client):
-    for _ in range(500):
+    for _ in range(6_000):
         found = client.get("/api/model").json()["backward"]
         if found and found["complete"]:
             return
         time.sleep(0.02)
-    raise AssertionError("the table of target words was not filled")
+    raise AssertionError("the table of target words was not filled in two minutes")
 
 
 def decide(client, source, accepted, **rest):

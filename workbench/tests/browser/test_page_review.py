@@ -251,6 +251,8 @@ def test_the_structure_of_an_entry_by_keyboard(page: OpenedPage, reviewer: Name)
 def test_the_other_direction_is_reviewed_by_keyboard(page: OpenedPage, reviewer: Name) -> None:
     reviewer("onni")
     forward = begin(page)
+    page.api("review/next?reviewer=onni&direction=backward")  # starts to fill the table of Finnish words
+    page.until(lambda: (page.api("model")["backward"] or {}).get("complete"), "the table of Finnish words")
     page.press("#turn")
     assert page.run("return location.hash") == "#/review?direction=backward"
     source = after(page, forward)

@@ -1,19 +1,132 @@
-"""The rivals' objectives and gradients against independent computations."""
+"""The formulas of the baselines against independent computations: Procrustes, RCSLS, FIPP, VecMap."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import torch
+from c1_worlds import World
 
-from bilex.aligners import fipp
+from bilex.aligners import Aligner, fipp, get_method, vecmap
+from bilex.aligners.advanced import AdvancedMapping, advanced_maps, ridge_for
 from bilex.aligners.fipp import FIPP, best_matching, filtered_gram, greedy_matching, top_eigenpairs
 from bilex.aligners.lnmap import mutual_best
+from bilex.aligners.procrustes import Procrustes, common_rotations
 from bilex.aligners.rcsls import RCSLS, RelaxedCSLS, spectral_projection
+from bilex.aligners.vecmap import rotation
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
+from recorder import Recorder
+
+
+def test_procrustes_is_the_rotation_of_scipy() -> None:
+    world = World(noise=1.0)
+    fitted = world.fit(Procrustes())
+    x, y = (
+        side.vectors[:100] / np.linalg.norm(side.vectors[:100], axis=1)[:, None]
+        for side in (world.source, world.target)
+    )
+    expected, _ = scipy.linalg.orthogonal_procrustes(x.astype(np.float64), y.astype(np.float64))
+    np.testing.assert_allclose(fitted.source_map_.matrix, expected, atol=1e-5)
+    np.testing.assert_array_equal(fitted.target_map_.matrix, np.eye(20))
+
+
+@pytest.mark.parametrize("method", [Procrustes, AdvancedMapping])
+@pytest.mark.parametrize("dims", [(20, 20), (30, 20), (20, 30)])
+def test_different_dimensions_meet_in_the_smaller(method: type, dims: tuple[int, int]) -> None:
+    world = World(dim=dims[0], target_dim=dims[1], noise=0.1)
+    fitted = world.fit(method(device="cpu"), 150)
+    assert world.precision(fitted, 150) > 0.97
+    assert (fitted.source_map_.matrix.shape, fitted.target_map_.matrix.shape) == (
+        (dims[0], 20),
+        (dims[1], 20),
+    )
+
+
+def papers_maps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The formulas of the paper's appendix, step by step: A = VΣ⁻¹Vᵀ from the SVD of the rows."""
+
+    def whitening(rows: np.ndarray) -> np.ndarray:
+        _, values, vt = np.linalg.svd(rows, full_matrices=False)
+        return vt.T @ np.diag(1 / values) @ vt
+
+    a_x, a_y = whitening(x), whitening(y)
+    p, s, qt = np.linalg.svd((x @ a_x).T @ (y @ a_y))
+    root = np.diag(np.sqrt(s))
+    w_x = a_x @ p @ root @ p.T @ np.linalg.inv(a_x) @ p
+    w_y = a_y @ qt.T @ root @ qt @ np.linalg.inv(a_y) @ qt.T
+    return w_x, w_y
+
+
+def test_advanced_mapping_is_the_papers_formula() -> None:
+    """Up to the signs of the common directions, which an SVD leaves open."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 12))
+    y = x @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + 0.5 * rng.normal(size=(80, 12))
+    found = advanced_maps(torch.from_numpy(x), torch.from_numpy(y))
+    assert found.ridge == 0
+    expected_x, expected_y = papers_maps(x, y)
+    sign = np.sign((found.source.numpy() * expected_x).sum(0))
+    np.testing.assert_allclose(found.source.numpy() * sign, expected_x, atol=1e-9)
+    np.testing.assert_allclose(found.target.numpy() * sign, expected_y, atol=1e-9)
+
+
+def test_damping_only_for_few_pairs() -> None:
+    assert ridge_for(600, 300) == ridge_for(5000, 300) == 0
+    assert ridge_for(300, 300) == 1
+    assert ridge_for(0, 300) > ridge_for(2, 300) > ridge_for(100, 300) > 1
+    world, recorder = World(noise=0.2), Recorder()
+    fitted = world.fit(AdvancedMapping(device="cpu"), 12, progress=recorder)
+    assert fitted.report_.ridge == pytest.approx(2 * 20 / 12 - 1)
+    assert recorder.messages == [
+        "12 seed pairs are few for these dimensions: the whitening is damped "
+        "(ridge 2.33 of the mean eigenvalue)."
+    ]
+    assert np.isfinite(fitted.source_map_.matrix).all()
+
+
+@pytest.mark.parametrize("rank", [0, 1, 5])
+def test_advanced_mapping_of_singular_data_stays_finite(rank: int) -> None:
+    rng = np.random.default_rng(0)
+    flat = (rng.normal(size=(100, rank)) @ rng.normal(size=(rank, 12))).astype(np.float32)
+    found = advanced_maps(torch.from_numpy(flat), torch.from_numpy(flat))
+    assert found.source.isfinite().all()
+    assert found.source.abs().max() < 10
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (12, 9), (9, 12)])
+def test_a_rotation_from_few_pairs_does_not_hang_on_rounding(shape: tuple[int, int]) -> None:
+    numbers = np.random.default_rng(0)
+    x, y = numbers.normal(size=(5, shape[0])), numbers.normal(size=(5, shape[1]))
+    u, values, v = common_rotations(x.T @ y)
+    rounded = (x.T @ y) * (1 + 1e-15 * numbers.normal(size=shape))
+    again_u, _, again_v = common_rotations(rounded)
+    np.testing.assert_allclose(u @ v.T, again_u @ again_v.T, atol=1e-7)
+    np.testing.assert_allclose(u.T @ u, np.eye(min(shape)), atol=1e-9)
+    np.testing.assert_allclose(v.T @ v, np.eye(min(shape)), atol=1e-9)
+    np.testing.assert_allclose((u * values) @ v.T, x.T @ y, atol=1e-9)
+
+
+def test_enough_pairs_give_the_plain_decomposition_to_the_bit() -> None:
+    numbers = np.random.default_rng(1)
+    covariance = numbers.normal(size=(30, 12)).T @ numbers.normal(size=(30, 12))
+    u, values, v = common_rotations(covariance)
+    expected = scipy.linalg.svd(covariance, full_matrices=False)
+    for found, plain in zip((u, values, v.T), expected, strict=True):
+        np.testing.assert_array_equal(found, plain)
+
+
+def test_directions_without_weight_hold_nothing() -> None:
+    world = World(words=50, dim=30)
+    x, y = world.source.vectors[:8], world.target.vectors[:8]
+    maps = advanced_maps(x, y)
+    for one in (maps.source, maps.target):
+        assert int((one.abs().amax(dim=0) > 0).sum()) == 8
 
 
 def _unit(random: np.random.Generator, *shape: int) -> np.ndarray:
@@ -194,3 +307,66 @@ def test_mutual_best_equals_brute_force() -> None:
     expected.sort(key=lambda pair: -scores[pair])
     found = mutual_best(torch.from_numpy(x), torch.from_numpy(y), 40, 3, "cpu")
     assert found.tolist() == [[a, int(b)] for a, b in expected]
+
+
+def test_fewer_pairs_than_dimensions_give_a_rotation() -> None:
+    """The part that they leave open is anything, but it must be a rotation."""
+    random = np.random.default_rng(4)
+    x, y = (torch.from_numpy(random.normal(size=(20, 50)).astype(np.float32)) for _ in "xy")
+    turn = rotation(x, y, torch.arange(20).repeat(2, 1).T)
+    assert (turn @ turn.T - torch.eye(50)).abs().max() < 1e-5
+
+
+def test_rotation_undoes_a_rotation_and_counts_pairs_as_often_as_they_come() -> None:
+    random = np.random.default_rng(1)
+    x = torch.from_numpy(random.normal(size=(80, 12)).astype(np.float32))
+    turn, _ = np.linalg.qr(random.normal(size=(12, 12)))
+    y = (x.double() @ torch.from_numpy(turn)).float()
+    pairs = torch.arange(80).repeat(2, 1).T
+    assert (rotation(x, y, pairs) - torch.from_numpy(turn)).abs().max() < 1e-5
+    y = y + torch.from_numpy(random.normal(size=y.shape).astype(np.float32))
+    twice = torch.cat([pairs, pairs[:20]])
+    weights = np.ones(80)
+    weights[:20] = 2
+    u, _, v = np.linalg.svd((x.double().numpy() * weights[:, None]).T @ y.double().numpy())
+    assert (rotation(x, y, twice) - torch.from_numpy(u @ v)).abs().max() < 1e-5
+
+
+def test_an_identical_start_without_shared_words_is_refused() -> None:
+    world = World(words=100)
+    with pytest.raises(BilexError, match="share 0 words, too few"):
+        get_method("vecmap-identical")(device="cpu").fit(world.source, world.target)
+
+
+def test_a_collapse_is_reported() -> None:
+    """Unrelated languages are matched all the same, but the pairs do not predict each other."""
+    random = np.random.default_rng(9)
+    world = World(words=600)
+    for side in ("source", "target"):
+        words = getattr(world, side).index_to_key
+        setattr(world, side, WordVectors(words, random.normal(size=(600, 100)).astype(np.float32)))
+    impatient = get_method("vecmap-semi")(device="cpu", patience=2, growth=10.0)
+    report = world.fit(impatient, 200).report_
+    assert report.recovered < 0.25
+    assert "probably not brought together" in report.warnings[0]
+
+
+@pytest.mark.parametrize("at", [2, 7, 12])
+def test_self_learning_that_was_cut_off_continues_to_the_same_maps(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vecmap, "_SECONDS_KEPT", -1.0)
+    world = World(dim=24, noise=0.5)
+
+    def fit(**more: Any) -> Aligner:
+        return world.fit(get_method("vecmap-semi")(device="cpu", patience=3), 40, **more)
+
+    whole = fit()
+    assert whole.report_.rounds > 12
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=tmp_path / "kept", progress=Recorder("self-learning", stop_round=at))
+    again = fit(checkpoint=tmp_path / "kept", progress=Recorder("self-learning", stop_round=at - 1))
+    assert again.report_ == whole.report_
+    for side, vectors in (("source_map_", world.source), ("target_map_", world.target)):
+        both = [getattr(one, side)(vectors.vectors) for one in (again, whole)]
+        np.testing.assert_array_equal(*both)
