@@ -1,4 +1,4 @@
-"""Machine facts, on this system and as other systems would report them."""
+"""Machine facts, on this system and as other systems would report them; devices; silent progress."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from bilex.core import machine
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT
 
 X86 = ["sse4.2", "fma", "avx", "f16c", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"]
 X86 += ["avx512bf16", "amx-tile", "popcnt"]
@@ -148,3 +152,26 @@ def test_without_a_folder_to_write_a_temporary_one_is_taken_and_said_once(
     assert len(said) == 1
     assert str(tmp_path / "file") in said[0]
     assert "set BILEX_CACHE" in said[0]
+
+
+def test_devices_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve_device("auto") == resolve_device("cpu") == torch.device("cpu")
+    with pytest.raises(BilexError, match="no GPU here; use --device cpu"):
+        resolve_device("cuda")
+    with pytest.raises(BilexError, match="device 'tpu5000' is not known; use auto, cpu or cuda"):
+        resolve_device("tpu5000")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto") == resolve_device("cuda") == torch.device("cuda")
+
+
+def test_a_torch_device_stays_what_it_is() -> None:
+    assert resolve_device(torch.device("meta")) == torch.device("meta")
+
+
+def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    with SILENT.task("working", 3) as task:
+        task.advance(2, loss=0.5)
+        task.advance()
+    SILENT.log("something")
+    assert capsys.readouterr() == ("", "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,10 @@ import torch
 from bilex.aligners.lnmap import LNMap
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError
-from bilex.core.progress import Silent, Task
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from planted import planted
+from recorder import Recorder
 
 SMALL: dict[str, Any] = {
     "hidden": 16,
@@ -70,27 +68,6 @@ def test_it_is_the_plain_transcription(dropout: bool) -> None:
         np.testing.assert_allclose(found, np.concatenate(expected, axis=1), atol=2e-4)
 
 
-def test_words_that_are_no_seeds_find_their_translations() -> None:
-    world = planted(400, 12, 0.1)
-    aligner = LNMap(
-        hidden=32,
-        latent=24,
-        autoencoder_epochs=20,
-        autoencoder_samples=1000,
-        autoencoder_rate=2e-3,
-        mapper_epochs=60,
-        mapper_rate=5e-4,
-        rounds=2,
-        device="cpu",
-    ).fit(world.source, world.target, world.pairs(0, 150))
-    x, y = aligner.source_map_(world.source.vectors), aligner.target_map_(world.target.vectors)
-    test = world.pairs(150, 400).index(world.source.key_to_index, world.target.key_to_index)
-    assert ((x @ y.T).argmax(1)[test[:, 0]] == test[:, 1]).mean() > 0.3  # by chance 0.0025
-    np.testing.assert_allclose(np.linalg.norm(x, axis=1), np.sqrt(2), rtol=1e-5)
-    kinds, tensors = aligner.target_map_.state("map")
-    np.testing.assert_array_equal(Map.from_state("map", kinds, tensors.__getitem__)(world.target.vectors), y)
-
-
 def test_maps_of_older_models_can_be_read() -> None:
     """Until version 0.2 the target map was one encoder and a mapper."""
     rng = np.random.default_rng(0)
@@ -116,39 +93,28 @@ def test_a_fit_leaves_the_random_numbers_of_torch_as_they_were() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-class _CtrlC(Silent):
-    """Presses Ctrl-C when the bar of a name has moved so often."""
+CUT_OFF = SMALL | {"autoencoder_epochs": 3, "mapper_epochs": 4, "batch": 20, "rounds": 3}
 
-    def __init__(self, name: str, moves: int) -> None:
-        self.name, self.moves = name, moves
 
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        listener = self
-
-        class Bar:
-            def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-                listener.moves -= name == listener.name
-                if listener.moves < 0:
-                    raise KeyboardInterrupt
-
-        yield Bar()
+@pytest.fixture(scope="module")
+def whole() -> LNMap:
+    return LNMap(**CUT_OFF).fit(*_problem())
 
 
 @pytest.mark.parametrize(
     "stop", [("source autoencoder", 2), ("forward mapper", 2), ("forward mapper", 9), ("backward mapper", 5)]
 )
-def test_a_fit_that_was_cut_off_goes_on_to_the_same_maps(stop: tuple[str, int], tmp_path: Path) -> None:
+def test_a_fit_that_was_cut_off_continues_to_the_same_maps(
+    stop: tuple[str, int], whole: LNMap, tmp_path: Path
+) -> None:
     source, target, seeds = _problem()
-    settings = SMALL | {"autoencoder_epochs": 3, "mapper_epochs": 4, "batch": 20, "rounds": 3}
-    whole = LNMap(**settings).fit(source, target, seeds)
+
+    def fit(**more: Any) -> LNMap:
+        return LNMap(**CUT_OFF).fit(source, target, seeds, checkpoint=tmp_path / "kept", **more)
+
     with pytest.raises(KeyboardInterrupt):
-        LNMap(**settings).fit(source, target, seeds, checkpoint=tmp_path / "kept", progress=_CtrlC(*stop))
-    again = LNMap(**settings).fit(source, target, seeds, checkpoint=tmp_path / "kept")
-    finished = LNMap(**settings).fit(
-        source, target, seeds, checkpoint=tmp_path / "kept", progress=_CtrlC("forward mapper", 1)
-    )
-    for other in (again, finished):
+        fit(progress=Recorder(*stop))
+    for other in (fit(), fit(progress=Recorder("forward mapper"))):  # the second has nothing left to do
         assert other.report_ == whole.report_
         for side, vectors in (("source_map_", source), ("target_map_", target)):
             mapped = [getattr(fit, side)(vectors.vectors) for fit in (whole, other)]

@@ -1,7 +1,8 @@
-"""Translating with a saved model needs numpy and safetensors; what is missing to fit is named."""
+"""Imports: translating with a saved model needs numpy and safetensors; what is missing to fit is named."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,13 @@ except ImportError as error:
 """
     said = without({"torch"}, program)
     assert "needs torch, which is not installed" in said and "fitting needs torch, numba, scipy" in said
+
+
+# Packages that import their parts late still show them for tab completion.
+
+
+@pytest.mark.parametrize("package", ["bilex", "bilex.fit", "bilex.model", "bilex.encoders"])
+def test_names_complete(package: str) -> None:
+    module = importlib.import_module(package)
+    assert set(module.__all__) <= set(dir(module))
+    assert not [name for name in dir(module) if name.startswith("_") and not name.startswith("__")]

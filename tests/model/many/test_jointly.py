@@ -1,3 +1,5 @@
+"""Several languages fitted together."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -6,15 +8,16 @@ import numpy as np
 import pytest
 
 from bilex.aligners import c1 as c1_module
+from bilex.aligners.advanced import advanced_maps, check_connected, joint_maps, rotate_together
 from bilex.aligners.c1 import C1
 from bilex.core.errors import BilexError
-from bilex.core.progress import Silent
 from bilex.lexicon import Lexicon
 from bilex.model.jointly import align_languages, fit_jointly, split_together
 from bilex.model.many import ManyLanguages
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 from many_planted import PlantedMany, planted_many, share_right
+from recorder import Recorder
 
 SHORT = {"device": "cpu", "preset": "best", "passes": 1, "updates": 4, "iterations": 2}
 
@@ -134,20 +137,11 @@ def test_the_trial_keeps_the_plain_mapping_where_contrast_does_harm(
     assert many.calibrations["en", "ru"].parts
 
 
-class _Interrupting(Silent):
-    """Stops the fit when its second round begins, as Ctrl-C does."""
-
-    def task(self, name: str, total: float | None = None) -> object:  # type: ignore[override]
-        if name.startswith("iteration 2"):
-            raise KeyboardInterrupt
-        return super().task(name, total)
-
-
 def test_an_interrupted_fit_goes_on_where_it_stopped(world: PlantedMany, tmp_path: Path) -> None:
     seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "ru")}
     three = {code: world.vocabularies[code] for code in ("en", "fi", "ru")}
     with pytest.raises(KeyboardInterrupt):
-        fit_jointly(three, seeds, C1(**SHORT), progress=_Interrupting(), checkpoint=tmp_path / "fit")
+        fit_jointly(three, seeds, C1(**SHORT), progress=Recorder("iteration 2"), checkpoint=tmp_path / "fit")
     resumed = fit_jointly(three, seeds, C1(**SHORT), checkpoint=tmp_path / "fit")
     expected = fit_jointly(three, seeds, C1(**SHORT))
     for code, map_ in resumed.maps.items():
@@ -171,3 +165,36 @@ def test_many_pairs_of_languages_are_contrasted_a_group_at_a_time(
     together = {code: map_words(words, fit.maps[code]) for code, words in world.vocabularies.items()}
     space = Space(together["fi"], together["ru"])
     assert share_right(space, world.pairs("fi", "ru", 400, 800)) > 0.7
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_two_languages_get_the_advanced_mapping() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 12)) * np.linspace(0.3, 2, 12)
+    y = x @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + 0.3 * rng.normal(size=(300, 12))
+    x, y = _unit(x), _unit(y)
+    pairs = np.stack([np.arange(200)] * 2, axis=1)
+    maps = joint_maps({"a": x, "b": y}, {("a", "b"): pairs})
+    known = advanced_maps(x[:200], y[:200])
+    ours = (x @ maps["a"]) @ (y @ maps["b"]).T
+    closed_form = (x @ known.source.numpy()) @ (y @ known.target.numpy()).T
+    np.testing.assert_allclose(ours, closed_form, atol=1e-6)
+
+
+def test_rotations_of_rotated_copies_are_found_through_others() -> None:
+    rng = np.random.default_rng(1)
+    meanings = rng.normal(size=(50, 6))
+    turns = {name: np.linalg.qr(rng.normal(size=(6, 6)))[0] for name in "abcd"}
+    rows = {name: meanings @ turn for name, turn in turns.items()}
+    chain = {two: rows[two[0]].T @ rows[two[1]] for two in (("a", "b"), ("b", "c"), ("c", "d"))}
+    rotations = rotate_together(list("abcd"), chain)
+    for name in "bcd":
+        np.testing.assert_allclose(rows[name] @ rotations[name], rows["a"] @ rotations["a"], atol=1e-9)
+
+
+def test_a_language_that_nothing_connects_is_named() -> None:
+    with pytest.raises(BilexError, match="no pairs connect 'ru' with 'en'"):
+        check_connected(["en", "fi", "ru"], [("fi", "en")])
