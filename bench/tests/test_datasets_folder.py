@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bilex.core.errors import BilexError
-from bilex_bench.datasets import DataFolder
+from bilex.vectors import WordVectors
+from bilex_bench.datasets import DataFolder, load_vectors
+from bilex_bench.datasets.checking import check_folder
 
 
 def write(path: Path, text: str = "dog\tkoira\n") -> Path:
@@ -208,3 +214,154 @@ def test_the_packaged_sample() -> None:
     folder.check("fi-en", "all")
     assert len(folder.seeds("en-fi", "all")) > 100
     assert len(folder.test("en-fi")) > 100
+
+
+# What `bilex data check` finds out, on a folder where it is known.
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    numbers = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+    WordVectors(["Dog", "cat", "house", "tree"], numbers).save(tmp_path / "vectors" / "en.vec")
+    WordVectors(["koira", "kissa", "talo", "puu"], numbers).save(tmp_path / "vectors" / "fi.vec")
+    (tmp_path / "en-fi.train.5k.tsv").write_text("dog\tkoira\nDOG\tkoira\ncat\tkissa\nboat\tvene\n")
+    (tmp_path / "en-fi.train.1k.tsv").write_text("dog\tkoira\n")
+    (tmp_path / "en-fi.test.tsv").write_text("house\ttalo\ncat\tkissa\ncat\tkissa\nship\tlaiva\n")
+    (tmp_path / "en-ru.train.5k.tsv").write_text("dog\tпёс\n")
+    (tmp_path / "en-ru.test.tsv").write_text("dog\tпёс\n")
+    return tmp_path
+
+
+def test_counts(data: Path) -> None:
+    found = check_folder(DataFolder.open(data))
+    assert {name: (check.words, check.dim) for name, check in found.vectors.items()} == {
+        "en": (4, 5),
+        "fi": (4, 5),
+    }
+    first = found.pairs[0].dictionaries
+    assert {
+        name: (check.pairs, check.repeated, check.covered, check.leaked) for name, check in first.items()
+    } == {"test": (4, 1, 3, None), "5k": (4, 1, 3, 1), "1k": (1, 0, 1, 0)}
+    assert found.pairs[1].dictionaries["5k"].covered is None
+    assert found.pairs[1].dictionaries["5k"].leaked == 1
+    assert found.usable == ("en-fi",)
+    assert json.loads(json.dumps(found.as_dict()))["usable"] == ["en-fi"]
+
+
+def test_warnings(data: Path) -> None:
+    warnings = check_folder(DataFolder.open(data)).warnings
+    assert "no vectors for ru: 1 of 2 pairs cannot be run." in warnings
+    assert any(
+        sentence.startswith("seeds 5k: test pairs are in them too, 1 to 1 in 2") for sentence in warnings
+    )
+    assert not any(sentence.startswith("seeds 1k") for sentence in warnings)
+
+
+def test_a_limit_lowers_the_coverage_and_few_covered_pairs_are_reported(data: Path) -> None:
+    found = check_folder(DataFolder.open(data), limit=2)
+    assert found.pairs[0].dictionaries["test"].covered == 2
+    found = check_folder(DataFolder.open(data), limit=1)
+    assert found.pairs[0].dictionaries["test"].covered == 0
+    assert any("en-fi.test.tsv: only 0 of 4 pairs have both words" in sentence for sentence in found.warnings)
+    assert found.usable == ()
+
+
+def test_broken_files_are_warnings(data: Path) -> None:
+    (data / "en-fi.train.1k.tsv").write_bytes(b"\xff\xfe")
+    (data / "vectors" / "en.vec").write_text("")
+    (data / "en-ru.test.tsv").unlink()
+    found = check_folder(DataFolder.open(data))
+    assert set(found.pairs[0].dictionaries) == {"test", "5k"}
+    caught = "\n".join(found.warnings)
+    assert "1k.tsv: holds no word pairs" in caught
+    assert "en.vec: is empty" in caught
+    assert "one test dictionary is needed for 'en-ru'" in caught
+    assert "no vectors for en, ru" in caught
+
+
+# Vectors of a data set: how they are read, and that they are read once.
+
+
+WORDS = ["The", "the", "Dog", "cat", "CAT", "house"]
+MATRIX = np.arange(1, 1 + len(WORDS) * 4, dtype=np.float32).reshape(-1, 4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "en-fi.train.tsv").write_text("dog\tkoira\n")
+    vectors = WordVectors(WORDS, MATRIX)
+    vectors.save(root / "en.vec")
+    WordVectors([word.lower() for word in ("a", "b", "c")], MATRIX[:3]).save(root / "fi.npy")
+    vectors.save(root / "fr.npy")
+    WordVectors(["x", "y"], MATRIX[:2]).save(root / "ru", "safetensors")
+    return DataFolder.open(root)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_lower_cased_the_first_stays(folder: DataFolder, tmp_path: Path, cached: bool) -> None:
+    cache = tmp_path / "cache" if cached else None
+    for language in ("en", "fr"):
+        for _ in range(2):
+            vectors = load_vectors(folder, language, None, cache)
+            assert vectors.index_to_key == ["the", "dog", "cat", "house"]
+            np.testing.assert_array_equal(vectors.vectors, MATRIX[[0, 2, 3, 5]])
+            assert load_vectors(folder, language, 3, cache).index_to_key == ["the", "dog"]
+
+
+def test_a_kept_file_is_not_parsed_again_until_it_changes(folder: DataFolder, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    path = folder.vectors_path("en")
+    before = path.stat()
+    first = load_vectors(folder, "en", None, cache)
+    path.write_bytes(path.read_bytes().replace(b"house", b"mouse"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    again = load_vectors(folder, "en", None, cache)
+    assert again.index_to_key == first.index_to_key == ["the", "dog", "cat", "house"]
+    np.testing.assert_array_equal(again.vectors, first.vectors)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert load_vectors(folder, "en", None, cache).index_to_key[-1] == "mouse"
+    WordVectors(["new"], MATRIX[:1]).save(path)
+    assert load_vectors(folder, "en", None, cache).index_to_key == ["new"]
+
+
+def test_kept_vectors_are_a_memory_map(folder: DataFolder, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    vectors = load_vectors(folder, "en", None, cache)
+    assert not vectors.vectors.flags.writeable
+    assert str(cache) in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.parametrize("language", ["fi", "ru"])
+def test_what_can_be_mapped_is_not_copied(folder: DataFolder, tmp_path: Path, language: str) -> None:
+    cache = tmp_path / "cache"
+    vectors = load_vectors(folder, language, 2, cache)
+    assert len(vectors) == 2
+    assert not vectors.vectors.flags.writeable
+    assert not [entry for entry in cache.iterdir() if entry.is_dir()]
+
+
+def test_of_several_at_once_one_parses(folder: DataFolder, tmp_path: Path) -> None:
+    # A lock belongs to an open file, so threads exclude each other as processes do.
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda _: load_vectors(folder, "en", None, tmp_path / "cache"), range(6)))
+    parsed = [vectors for vectors in found if vectors.report and vectors.report.format == "text"]
+    assert len(parsed) == 1
+    assert all(vectors.index_to_key == found[0].index_to_key for vectors in found)
+    assert len([entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()]) == 1
+
+
+def test_what_was_kept_and_is_damaged_is_reported(folder: DataFolder, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    load_vectors(folder, "en", None, cache)
+    kept = next(entry for entry in cache.iterdir() if entry.is_dir())
+    (kept / "vocabulary.txt").write_text("other\n")
+    with pytest.raises(BilexError, match=r"the cached vectors of .*en\.vec are damaged; remove that folder"):
+        load_vectors(folder, "en", None, cache)
+
+
+def test_a_cache_that_cannot_be_written_is_reported(folder: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(BilexError, match="cache: cannot be written"):
+        load_vectors(folder, "en", None, tmp_path / "cache")

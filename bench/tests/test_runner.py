@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,10 @@ from bilex.core.errors import BilexError
 from bilex_bench.engine import Begun, Event, Finished, Job, Retried, Step
 from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result, Setup
-from bilex_bench.runner import Outcome, check_data, run_setups
+from bilex_bench.runner import Outcome, by_family, check_data, estimate, run_setups
 from bilex_bench.store import ResultsStore
 from bilex_bench.work import Workplace, WorkPlan
+from fabricated import fabricated
 
 SCRIPT = Path(__file__).with_name("world_cli.py")
 LONGEST = 600  # seconds that a test waits for what takes seconds on a quiet machine
@@ -360,3 +362,43 @@ def test_what_killed_workers_left_half_written_is_removed(folder: world.KnownFol
     left.mkdir(parents=True)
     list(place.run([world.setup()]))
     assert not left.exists() and list(place.fits.iterdir())
+
+
+# Estimates: what was measured counts, and what is shared counts once.
+
+
+def setup(**changes: object) -> Setup:
+    given = {"dataset": "own", "pair": "en-fi", "seeds": "5k", "method": "c1", "limit": 90_000} | changes
+    return Setup(**given)  # type: ignore[arg-type]
+
+
+def test_what_was_never_measured_has_no_estimate() -> None:
+    (found,) = estimate([setup()])
+    assert (found.seconds, found.gigabytes) == (None, None)
+    assert by_family([found]) == {setup().family: (None, None)}
+
+
+def test_a_fit_and_a_tuning_count_once(tmp_path: Path) -> None:
+    lm = {"lm": "e5-small-q4"}
+    setups = [setup(), setup(**lm, mixing=0.2), setup(**lm, mixing=0.4), setup(**lm, mixing="auto")]
+    measured = {"fit": 31.0, "tune": 310.0, "encode": 62.0, "trial": 93.0, "combine": 3.1, "evaluate": 6.2}
+    with ResultsStore.open(tmp_path / "r.sqlite") as store:
+        store.add(replace(fabricated(setup(limit=31_000, **lm, mixing="auto"), 5), seconds=measured))
+        alone, first, second, auto = estimate(setups, store)
+    seconds = {step: 90 / 31 * cost for step, cost in measured.items()}
+    assert alone.seconds == pytest.approx(seconds["fit"] + seconds["evaluate"])
+    again = seconds["combine"] + seconds["evaluate"]
+    assert first.seconds == pytest.approx(seconds["tune"] + seconds["encode"] + again)
+    assert second.seconds == pytest.approx(again)
+    assert auto.seconds == pytest.approx(again + seconds["trial"])
+
+
+def test_the_median_of_earlier_results_counts_and_the_most_memory(tmp_path: Path) -> None:
+    with ResultsStore.open(tmp_path / "r.sqlite") as store:
+        for seed, seconds in enumerate((2.0, 3.0, 50.0)):
+            done = fabricated(setup(seed=seed), 5)
+            store.add(replace(done, seconds={"fit": seconds, "evaluate": 1.0}, gigabytes=seconds))
+        store.add(replace(fabricated(setup(seed=9), 5), seconds={"fit": 1e9}, device="cuda"))
+        c1, rcsls = estimate([setup(), setup(method="rcsls")], store)
+    assert c1.seconds == pytest.approx(4.0) and c1.gigabytes == 50.0
+    assert rcsls.seconds is None and rcsls.gigabytes is None
