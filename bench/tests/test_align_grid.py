@@ -13,7 +13,7 @@ from bilex.model import Translator
 from bilex.vectors import WordVectors
 from bilex_bench.align_grid import ModelPlan, PairsFile
 from bilex_bench.cli.align_grid import command
-from bilex_bench.cluster import Needs, RayExecutor
+from bilex_bench.cluster import RayExecutor
 from bilex_bench.engine import run
 from bilex_bench.results import families
 from planted import planted
@@ -114,7 +114,7 @@ def test_ten_pairs_on_two_nodes_of_which_one_is_lost(cluster: Cluster, tmp_path:
     )
     heard = Assassin(cluster)
     estimated = {setup.family: 0.3 for setup in asked.setups}
-    executor = RayExecutor(plan, cluster.address, Needs(cpus=1))
+    executor = RayExecutor(plan, cluster.address, cpus=1)
     heard.take(run(executor, families(asked.setups), estimated))
     assert len(heard.killed) == 1 and heard.most_at_once == 2
     assert [result.status for result in heard.results] == ["done"] * 10

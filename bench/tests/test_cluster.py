@@ -11,7 +11,7 @@ import pytest
 
 import runner_world as world
 from bilex.core.errors import BilexError
-from bilex_bench.cluster import Needs, RayExecutor, fitting
+from bilex_bench.cluster import RayExecutor, needed
 from bilex_bench.engine import Begun, run
 from bilex_bench.local import LocalExecutor
 from bilex_bench.results import Setup, families
@@ -25,14 +25,14 @@ def node(**resources: float) -> dict[str, Any]:
 
 def test_needs_are_cut_down_to_the_largest_machine() -> None:
     nodes = [node(CPU=2.0, memory=4.0 * 2**30), node(CPU=8.0, GPU=2.0, memory=16.0 * 2**30)]
-    assert fitting(Needs(), nodes, "auto") == Needs(cpus=4, gpus=1)
-    assert fitting(Needs(), nodes, "cpu") == Needs(cpus=4, gpus=0)
-    assert fitting(Needs(), nodes[:1], "auto") == Needs(cpus=2, gpus=0)
-    assert fitting(Needs(cpus=16, gpus=0.5), nodes, "auto") == Needs(cpus=8, gpus=0.5)
-    assert fitting(Needs(gigabytes=100), nodes, "cpu").gigabytes == 16
-    assert fitting(Needs(gigabytes=3), nodes, "cpu").gigabytes == 3
+    assert needed(nodes, "auto") == {"num_cpus": 4, "num_gpus": 1, "memory": None}
+    assert needed(nodes, "cpu") == {"num_cpus": 4, "num_gpus": 0, "memory": None}
+    assert needed(nodes[:1], "auto") == {"num_cpus": 2, "num_gpus": 0, "memory": None}
+    assert needed(nodes, "auto", cpus=16, gpus=0.5) == {"num_cpus": 8, "num_gpus": 0.5, "memory": None}
+    assert needed(nodes, "cpu", gigabytes=100)["memory"] == 16 << 30
+    assert needed(nodes, "cpu", gigabytes=3)["memory"] == 3 << 30
     with pytest.raises(BilexError, match="1 GPUs, and the largest machine has 0"):
-        fitting(Needs(gpus=1), nodes[:1], "auto")
+        needed(nodes[:1], "auto", gpus=1)
 
 
 def test_missing_ray_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     setups += [world.setup("troublesome", settings={"trouble": "error"})]
     heard = Assassin(cluster)
     estimated = {setup.family: 0.3 for setup in setups}
-    executor = RayExecutor(world.plan_for(folder, tmp_path), cluster.address, Needs(cpus=1))
+    executor = RayExecutor(world.plan_for(folder, tmp_path), cluster.address, cpus=1)
     heard.take(run(executor, families(setups), estimated))
     assert len(heard.killed) == 1 and len(heard.results) == len(setups)
     assert heard.most_at_once == 2, "both nodes worked"

@@ -16,7 +16,7 @@ from bilex.cli import BAD_INPUT, OK, run
 from bilex.core.errors import BilexError
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
 from bilex_bench.figures.charts import Point, front
-from bilex_bench.figures.drawing import Board
+from bilex_bench.figures.drawing import PlotData
 from bilex_bench.figures.tsne import pair_metrics, projected
 from bilex_bench.results import DIRECTIONS, Result, Setup, WordSample
 from bilex_bench.store import ResultsStore
@@ -236,10 +236,10 @@ def test_one_experiment_under_two_names_is_drawn_once(results: list[Result]) -> 
     again = [
         replace(r, setup=replace(r.setup, label="C1 once more")) for r in results if r.setup.label == "C1"
     ]
-    fewer = Board.of([*again[:1], *results]).styles
+    fewer = PlotData.of([*again[:1], *results]).styles
     assert "C1" in fewer, "the commoner name stays"
     assert "C1 once more" not in fewer
-    as_many = Board.of([*again[:1], *results, *again[1:]]).styles
+    as_many = PlotData.of([*again[:1], *results, *again[1:]]).styles
     assert len({"C1", "C1 once more"} & set(as_many)) == 1, "and never a bit of both"
 
 

@@ -25,7 +25,7 @@ def scored(scores: object, source: str = "en", target: str = "fi", prefix: str =
 
 
 def mirrored(scores: object, prefix: str = "w") -> Scored:
-    """The direction back: it asks for the golds of `scored`, whose golds are its words."""
+    """The opposite direction: its words are the translations of `scored`, and the other way round."""
     values = np.asarray(scores, dtype=np.float64)
     there = [f"{prefix}{i}" for i in range(len(values))]
     return Scored("fi", "en", tuple(f"{word}-fi" for word in there), tuple((word,) for word in there), values)

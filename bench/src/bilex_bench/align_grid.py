@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Field
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
-from bilex.core.progress import SILENT, Progress
+from bilex.core.progress import Progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.model import Translator
 from bilex.model.storage import holds_model
@@ -41,9 +41,12 @@ class ModelPlan(WorkPlan):
 
     models: str  # the folder of models, one per pair; every machine must reach it by this path
 
-    def workplace(self) -> Workplace:
-        """A place in this process to fit models."""
-        return _ModelWorkplace(self)
+    def results(
+        self, setups: Sequence[Setup], workplace: Workplace, progress: Progress, attempt: int
+    ) -> Iterator[Result]:
+        """Fit the model of each pair; an error becomes a failed result."""
+        for setup in setups:
+            yield from guarded([setup], workplace, attempt, partial(self.fit, setup, workplace, progress))
 
     def fit(self, setup: Setup, workplace: Workplace, progress: Progress) -> Result:
         """Fit and save the model of a pair."""
@@ -94,19 +97,6 @@ class ModelPlan(WorkPlan):
                 "another folder with -o."
             )
         return found
-
-
-class _ModelWorkplace(Workplace):
-    """Fits and saves models."""
-
-    plan: ModelPlan
-
-    def run(
-        self, setups: Sequence[Setup], *, progress: Progress = SILENT, attempt: int = 1
-    ) -> Iterator[Result]:
-        """Fit the model of each pair; an error becomes a failed result."""
-        for setup in setups:
-            yield from guarded([setup], self, attempt, partial(self.plan.fit, setup, self, progress))
 
 
 def _code(pattern: str, text: str) -> str:

@@ -1,7 +1,7 @@
 """Families on many machines, through Ray: one task per family, whose results stream back to this process.
 
-Ray starts, places and watches the tasks. This module says what a task needs, takes its events as they come,
-and reports whether a worker or a machine was lost.
+Ray starts, places and watches the tasks. This module decides what a task needs, takes its events as they
+come, and reports whether a worker or a machine was lost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
@@ -32,24 +32,15 @@ _SECONDS_BETWEEN_STEPS = 1.0
 _SECONDS_TO_ANSWER = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Needs:
-    """What a family gets of a machine; None for the default."""
-
-    cpus: int | None = None  # cores, and threads; four by default
-    gpus: float | None = None  # families may share one; one by default where there are GPUs
-    gigabytes: float | None = None  # memory that Ray reserves; by default what was estimated
-
-
 class RayExecutor:
     """Runs families as tasks of a Ray cluster; the paths of the plan must mean the same on every machine.
 
     `address` is that of a running cluster, "auto" for the one this machine is part of, or "local" for a new
-    one on this machine.
+    one on this machine. `needs` are the arguments of `needed`.
     """
 
-    def __init__(self, plan: WorkPlan, address: str = HERE, needs: Needs | None = None) -> None:
-        self.plan, self._address, self._needs = plan, address, needs or Needs()
+    def __init__(self, plan: WorkPlan, address: str = HERE, **needs: Any) -> None:
+        self.plan, self._address, self._needs = plan, address, needs
         self._jobs: dict[Any, Job] = {}
         self._nodes: dict[Job, str] = {}
 
@@ -60,8 +51,8 @@ class RayExecutor:
             if not self._ray.is_initialized():
                 _connect(self._ray, self._address)
                 leaving.callback(self._ray.shutdown)
-            threads = fitting(self._needs, self._machines(), self.plan.device).cpus or 1
-            self.plan = replace(self.plan, threads=threads)
+            needs = needed(self._machines(), self.plan.device, **self._needs)
+            self.plan = replace(self.plan, threads=needs["num_cpus"])
             self._task = self._ray.remote(work_on_family)
             self._leaving = leaving.pop_all()
         return self
@@ -81,16 +72,13 @@ class RayExecutor:
     def start(self, job: Job) -> None:
         """Hand a family to Ray; one to be tried alone gets a whole machine."""
         machines = self._machines()
-        gigabytes = self._needs.gigabytes or job.gigabytes
-        needs = fitting(replace(self._needs, gigabytes=gigabytes), machines, self.plan.device)
-        options = {
-            "num_cpus": _most(machines, "CPU") if job.alone else needs.cpus,
-            "num_gpus": needs.gpus,
-            "memory": int(needs.gigabytes * _GIGABYTE) if needs.gigabytes else None,
-            "num_returns": "streaming",
-            "max_retries": 0,  # the schedule starts lost families again, without the results that arrived
-        }
-        self._jobs[self._task.options(**options).remote(job, self.plan)] = job
+        gigabytes = self._needs.get("gigabytes") or job.gigabytes
+        options = needed(machines, self.plan.device, **self._needs | {"gigabytes": gigabytes})
+        if job.alone:
+            options["num_cpus"] = _most(machines, "CPU")
+        # The schedule starts lost families again, without the results that arrived.
+        task = self._task.options(**options, num_returns="streaming", max_retries=0)
+        self._jobs[task.remote(job, self.plan)] = job
 
     def events(self) -> Iterator[tuple[Job, Event]]:
         """The next event of each task that has one."""
@@ -118,7 +106,9 @@ class RayExecutor:
                 ) from error
             if isinstance(cause, BilexError):
                 raise cause from error
-            return Lost(f"Ray says: {_first_sentence(error)}.", with_machine=self._lost_machine(job, error))
+            return Lost(
+                f"Ray reports: {_first_sentence(error)}.", with_machine=self._lost_machine(job, error)
+            )
         return event
 
     def _lost_machine(self, job: Job, error: Exception) -> bool:
@@ -129,19 +119,28 @@ class RayExecutor:
         return isinstance(error, known.NodeDiedError | known.LocalRayletDiedError | known.ObjectLostError)
 
 
-def fitting(needs: Needs, machines: Sequence[dict[str, Any]], device: str) -> Needs:
-    """The needs of a family limited to what the largest machine has, so that no family waits forever."""
+def needed(
+    machines: Sequence[dict[str, Any]],
+    device: str,
+    *,
+    cpus: int | None = None,
+    gpus: float | None = None,
+    gigabytes: float | None = None,
+) -> dict[str, Any]:
+    """What Ray reserves for a family, limited to the largest machine, so that no family waits forever.
+
+    By default a family gets four cores and, where there are GPUs, one of them, which families may share.
+    """
     most_gpus = _most(machines, "GPU")
-    gpus = needs.gpus
     if gpus is None:
         gpus = 1 if most_gpus and device != "cpu" else 0
     if gpus > most_gpus:
-        raise BilexError(f"a family is to have {gpus:g} GPUs, and the largest machine has {most_gpus:g}.")
-    gigabytes = needs.gigabytes
-    if gigabytes is not None:
-        gigabytes = min(gigabytes, _most(machines, "memory") / _GIGABYTE)
-    cpus = int(max(1, min(needs.cpus or _USUAL_CPUS, _most(machines, "CPU"))))
-    return Needs(cpus=cpus, gpus=gpus, gigabytes=gigabytes)
+        raise BilexError(
+            f"a family needs {gpus:g} GPUs, and the largest machine has {most_gpus:g}; give fewer --ray-gpus."
+        )
+    memory = int(min(gigabytes * _GIGABYTE, _most(machines, "memory"))) if gigabytes else None
+    cores = int(max(1, min(cpus or _USUAL_CPUS, _most(machines, "CPU"))))
+    return {"num_cpus": cores, "num_gpus": gpus, "memory": memory}
 
 
 def _most(machines: Sequence[dict[str, Any]], resource: str) -> float:
@@ -157,7 +156,7 @@ def work_on_family(job: Job, plan: WorkPlan) -> Iterator[Event]:
     yield Begun(os.uname().nodename, ray.get_runtime_context().get_node_id())
     events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
     if not _places or _places[0].plan != plan:
-        _places[:] = [plan.workplace()]
+        _places[:] = [Workplace(plan)]
 
     def work() -> None:
         torch.set_num_threads(plan.threads)

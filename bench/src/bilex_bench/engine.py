@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from bilex_bench.results import Result, Setup, now
+from bilex.fit.report import now
+from bilex_bench.results import Result, Setup
 from bilex_bench.work import ATTEMPTS
 
 _INTERRUPTIONS = 4  # how often the machine of a family may be lost before the family is given up

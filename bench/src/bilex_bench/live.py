@@ -24,7 +24,7 @@ def in_a_line(result: Result) -> str:
     name = result.setup.sentence()
     if result.status == "failed":
         return f"{name}: failed: {result.error}"
-    scores = [(arrow, result.metric(way, "csls")) for arrow, way in zip("→←", DIRECTIONS, strict=True)]
+    scores = [(arrow, result.metric(name, "csls")) for arrow, name in zip("→←", DIRECTIONS, strict=True)]
     shown = ", ".join(f"{arrow} {100 * score:.1f}" for arrow, score in scores if score is not None)
     return f"{name}: {f'P@1 {shown}' if shown else 'done'} ({sum(result.seconds.values()):.1f} s)"
 

@@ -17,14 +17,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bilex.core.machine import processor, total_memory
-from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Relay
+from bilex_bench.engine import Begun, Event, Executor, Finished, Job, Lost, Relay
 from bilex_bench.work import FamilyOutOfMemoryError, Workplace, WorkPlan
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _THREADS_PER_WORKER = 4
 _MEMORY_PER_WORKER = 6 << 30
@@ -34,7 +31,7 @@ _TERMINATED = 143
 
 
 def default_workers(*, on_gpu: bool) -> int:
-    """How many workers make sense on this machine.
+    """The default number of workers on this machine.
 
     One with a GPU, which a single fit can fill. On CPUs one for every four cores, since the products of a
     fit scale well to four threads and less well beyond, and at most one for every 6 GB of memory.
@@ -59,16 +56,13 @@ class _Worker:
     job: Job | None = None
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """Runs families in processes of this machine, which are started when they are needed."""
 
     def __init__(self, plan: WorkPlan, workers: int) -> None:
         self.plan, self._size = plan, workers
         self._workers: list[_Worker] = []
         self._begun: list[Job] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._stop()
@@ -190,7 +184,7 @@ def serve(pipe: Connection, plan: WorkPlan) -> None:
         threading.Thread(target=end_with, args=(parent.sentinel,), daemon=True).start()
     signal.signal(signal.SIGTERM, leave)
     torch.set_num_threads(plan.threads)
-    workplace = plan.workplace()
+    workplace = Workplace(plan)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             work_on(pipe.recv(), workplace, pipe.send)

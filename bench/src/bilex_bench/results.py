@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -99,11 +98,6 @@ def families(setups: Iterable[Setup]) -> list[list[Setup]]:
     return list(found.values())
 
 
-def now() -> str:
-    """The current time as results store it: UTC, ISO 8601, whole seconds."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 @dataclass(frozen=True, eq=False)
 class WordSample:
     """Vectors of some test pairs at one stage of a method, for t-SNE plots."""
@@ -131,7 +125,7 @@ class Result:
     device: str = "cpu"  # "cpu" or "cuda"
     environment: Mapping[str, Any] = field(default_factory=dict)  # versions, hardware, threads, command line
     report: Mapping[str, Any] = field(default_factory=dict)  # of the aligner and of stage C2
-    started: str = ""  # as `now` writes it
+    started: str = ""  # in UTC, ISO 8601
     attempts: int = 1
     # by name: "static" (as read), "aligned", "lm", "lm-tuned", "combined"
     samples: Mapping[str, WordSample] = field(default_factory=dict)

@@ -37,7 +37,7 @@ class Scored:
     source: str  # the language of the words
     target: str  # the language of the answers
     words: tuple[str, ...]  # distinct
-    golds: tuple[tuple[str, ...], ...]  # the translations of each word
+    translations: tuple[tuple[str, ...], ...]  # of each word
     scores: Array  # one per word: 1 or 0 for P@1, a share over several runs, or a reciprocal rank
 
 
@@ -101,7 +101,7 @@ def differences(first: Scored, second: Scored) -> Scored:
         first.source,
         first.target,
         words,
-        tuple(first.golds[place] for place in places),
+        tuple(first.translations[place] for place in places),
         first.scores[places] - np.array([scores[word] for word in words], dtype=np.float64),
     )
 
@@ -149,7 +149,7 @@ def bootstrap_interval(
 def meanings(scored: Sequence[Scored]) -> list[Numbers]:
     """The number of each word's unit, by direction.
 
-    Two words are in one unit if a chain of gold translations, in any direction or pair, connects them.
+    Two words are in one unit if a chain of translations, in any direction or pair, connects them.
     """
     nodes: dict[Hashable, int] = {}
     edges: list[tuple[int, int]] = []
@@ -157,8 +157,8 @@ def meanings(scored: Sequence[Scored]) -> list[Numbers]:
     for entry in scored:
         numbers = [nodes.setdefault((entry.source, word), len(nodes)) for word in entry.words]
         queried.append(numbers)
-        for number, golds in zip(numbers, entry.golds, strict=True):
-            edges += [(number, nodes.setdefault((entry.target, gold), len(nodes))) for gold in golds]
+        for number, listed in zip(numbers, entry.translations, strict=True):
+            edges += [(number, nodes.setdefault((entry.target, word), len(nodes))) for word in listed]
     links = np.array(edges, dtype=np.int64).reshape(-1, 2)
     graph = scipy.sparse.coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(nodes),) * 2)
     _, components = scipy.sparse.csgraph.connected_components(graph, directed=False)

@@ -52,7 +52,7 @@ class MergeReport:
     differing: int = 0  # setups done in both files with different metrics (part of `already`)
 
 
-class ResultsStore:
+class ResultsStore(contextlib.AbstractContextManager["ResultsStore"]):
     """A results file. Use `ResultsStore.open`, best in a `with` statement.
 
     Every `add` is one transaction that is on the disk when it returns: a process killed at any moment, or a
@@ -104,9 +104,6 @@ class ResultsStore:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

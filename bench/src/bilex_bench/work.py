@@ -31,13 +31,14 @@ from bilex.core.typed_json import as_json
 from bilex.encoders.settings import C2, lightened
 from bilex.evaluation import evaluate
 from bilex.fit import FitResult
+from bilex.fit.report import now
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import Matrix, unit_rows
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
 from bilex_bench.reported import about
-from bilex_bench.results import Result, Setup, WordSample, now
+from bilex_bench.results import Result, Setup, WordSample
 from bilex_bench.stages import FinishedStage, Problem, finished_stage, fitted
 
 if TYPE_CHECKING:
@@ -68,9 +69,11 @@ class WorkPlan:
     command: str = ""  # the command line that started the run, for the record
     keep_markers: bool = True  # whether markers such as "</s>" stay in the vocabularies
 
-    def workplace(self) -> Workplace:
-        """A place in this process to run families."""
-        return Workplace(self)
+    def results(
+        self, setups: Sequence[Setup], workplace: Workplace, progress: Progress, attempt: int
+    ) -> Iterator[Result]:
+        """The results of a family; see `Workplace.run`."""
+        return _Family(setups, workplace, progress, attempt).results()
 
 
 class Workplace:
@@ -94,7 +97,7 @@ class Workplace:
 
         An error becomes the failed result of its setup, and the rest continues.
         """
-        return _Family(setups, self, progress, attempt).results()
+        return self.plan.results(setups, self, progress, attempt)
 
     def aligner(self, setup: Setup) -> Aligner:
         """The aligner of a setup, not fitted."""

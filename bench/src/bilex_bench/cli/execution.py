@@ -52,7 +52,7 @@ class Execution:
             from bilex_bench.local import LocalExecutor
 
             return LocalExecutor(plan, self.at_a_time(plan.device))
-        from bilex_bench.cluster import Needs, RayExecutor
+        from bilex_bench.cluster import RayExecutor
 
-        needs = Needs(cpus=self.ray_cpus, gpus=self.ray_gpus, gigabytes=self.ray_memory)
-        return RayExecutor(plan, self.ray, needs)
+        needs = {"cpus": self.ray_cpus, "gpus": self.ray_gpus, "gigabytes": self.ray_memory}
+        return RayExecutor(plan, self.ray, **needs)

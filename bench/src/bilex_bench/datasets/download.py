@@ -100,7 +100,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 class _Transfer:
-    """One file on its way from a server."""
+    """The download of one file."""
 
     def __init__(self, address: str, target: Path, advice: str | None, progress: Progress) -> None:
         self.part = target.with_name(f"{target.name}.part")
@@ -174,8 +174,8 @@ class _Transfer:
 
     def _check_https(self, request: httpx.Request) -> None:
         """Refuse plain http, also after a redirect, except for a server on this machine."""
-        asked, url = httpx.URL(self._address), request.url
-        is_local = all(one.scheme == "http" and one.host in _THIS_MACHINE for one in (asked, url))
+        given, url = httpx.URL(self._address), request.url
+        is_local = all(one.scheme == "http" and one.host in _THIS_MACHINE for one in (given, url))
         if url.scheme != "https" and not is_local:
             raise BilexError(
                 f"{self._address}: leads to {url}, which is not https; nothing is fetched from there."
@@ -188,7 +188,7 @@ class _Transfer:
         placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if placed is None or placed[1] != str(have):
             self.drop()
-            raise _InterruptedError("the server sent another part than was asked for")
+            raise _InterruptedError("the server sent another part than was requested")
         return True
 
     def _check_refusal(self, response: httpx.Response, have: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures import charts, tsne
-from bilex_bench.figures.drawing import Board, Drawing, Mark, house_style
+from bilex_bench.figures.drawing import Drawing, Mark, PlotData, plot_style
 from bilex_bench.results import Result
 
 __all__ = ["FIGURES", "Drawing", "Mark", "draw_figures"]
@@ -26,10 +26,10 @@ def draw_figures(
     results: Iterable[Result], kinds: Sequence[str] = FIGURES, *, progress: Progress = SILENT
 ) -> list[Drawing]:
     """Draw all plots of some kinds that the results allow, under unique names."""
-    board = Board.of(results)
-    with house_style():
-        drawings = [drawing for kind, draw in _CHARTS.items() if kind in kinds for drawing in draw(board)]
-        drawings += tsne.draw(board, progress) if tsne.KIND in kinds else []
+    data = PlotData.of(results)
+    with plot_style():
+        drawings = [drawing for kind, draw in _CHARTS.items() if kind in kinds for drawing in draw(data)]
+        drawings += tsne.draw(data, progress) if tsne.KIND in kinds else []
     seen: Counter[str] = Counter()
     found = []
     for drawing in drawings:  # the names of two data sets may differ in punctuation only

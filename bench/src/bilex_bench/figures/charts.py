@@ -15,11 +15,11 @@ from bilex_bench.figures.drawing import (
     PAPER,
     SOURCE,
     TARGET,
-    Board,
     Comparison,
     Described,
     Drawing,
     Line,
+    PlotData,
     compared,
     finished,
     new_figure,
@@ -43,11 +43,11 @@ _MOST_LINES = 10
 _TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h"}
 
 
-def heat_maps(board: Board) -> list[Drawing]:
+def heat_maps(data: PlotData) -> list[Drawing]:
     """P@1 of every direction by every method, for each data set and seed size with two methods or more."""
     return [
         _heat_map(sheet, seeds)
-        for sheet in board.sheets
+        for sheet in data.sheets
         for seeds in sheet.seeds
         if len(compared(sheet, seeds)) > 1
     ]
@@ -58,7 +58,9 @@ def _heat_map(sheet: Sheet, seeds: str) -> Drawing:
     names = [method.name for method in methods]
     directions = sheet.only(methods).directions(seeds)
     labels = [*map(str, directions), "mean"]
-    scores = np.array([[m.score(way, seeds, "csls") for m in methods] for way in directions], np.float64)
+    scores = np.array(
+        [[m.score(direction, seeds, "csls") for m in methods] for direction in directions], np.float64
+    )
     scores = np.vstack([scores, scores.mean(axis=0)])  # NaN for methods that were not run everywhere
     figure = new_figure(1.6 + 0.62 * len(names), 1.6 + 0.27 * len(labels))
     axes = figure.subplots()
@@ -100,10 +102,10 @@ def _write_cells(axes: Axes, mesh: QuadMesh, scores: npt.NDArray[np.float64]) ->
         axes.text(j + 0.5, i + 0.5, "–" if np.isnan(score) else f"{score:.1f}", **look)
 
 
-def lambda_curves(board: Board) -> list[Drawing]:
+def lambda_curves(data: PlotData) -> list[Drawing]:
     """P@1 against λ, for each data set, seed size and stage C2 that was run at three or more λ."""
     drawings = []
-    for sheet in board.sheets:
+    for sheet in data.sheets:
         levels = {r.setup.family: r for r in sheet.results if r.setup.lm is None}
         for seeds in sheet.seeds:
             for name, curves in _curves(sheet, seeds).items():
@@ -177,15 +179,17 @@ def _curve_panel(axes: Axes, curve: list[Result], level: Result | None) -> list[
     axes.set_title(pair)
     axes.set_xlim(-0.03, 1.03)
     described = []
-    for way in DIRECTIONS:
+    for direction in DIRECTIONS:
         for retrieval, line in _LINES.items():
-            text, colour = f"{Direction(pair, way)}, {retrieval.upper()}", _COLOURS[way]
-            points = sorted(_curve_points((r for r in curve if r.setup.mixing != "auto"), way, retrieval))
+            text, colour = f"{Direction(pair, direction)}, {retrieval.upper()}", _COLOURS[direction]
+            points = sorted(
+                _curve_points((r for r in curve if r.setup.mixing != "auto"), direction, retrieval)
+            )
             axes.plot(*zip(*points, strict=True), color=colour, ls=line, marker="o", ms=3, lw=1.5)
-            own = level.metric(way, retrieval) if level else None
+            own = level.metric(direction, retrieval) if level else None
             if own is not None:
                 axes.axhline(100 * own, color=colour, ls=line, lw=0.7, alpha=0.6)
-            chosen = _curve_points((r for r in curve if r.setup.mixing == "auto"), way, retrieval)
+            chosen = _curve_points((r for r in curve if r.setup.mixing == "auto"), direction, retrieval)
             for x, y in chosen:
                 axes.plot(x, y, marker="D", ms=7, mfc=PAPER, mec=colour, mew=1.6, zorder=5, ls="")
             described += [(x, y, f"{text}, λ = {x:g}: {y:.1f} %") for x, y in points]
@@ -193,24 +197,26 @@ def _curve_panel(axes: Axes, curve: list[Result], level: Result | None) -> list[
     return described
 
 
-def _curve_points(results: Iterable[Result], way: DirectionName, retrieval: str) -> list[tuple[float, float]]:
+def _curve_points(
+    results: Iterable[Result], direction: DirectionName, retrieval: str
+) -> list[tuple[float, float]]:
     """λ, chosen or given, and percentage of each result."""
     return [
         (float(result.mixing), 100 * score)
         for result in results
-        if result.mixing is not None and (score := result.metric(way, retrieval)) is not None
+        if result.mixing is not None and (score := result.metric(direction, retrieval)) is not None
     ]
 
 
-def frequency(board: Board) -> list[Drawing]:
+def frequency(data: PlotData) -> list[Drawing]:
     """P@1 by the frequency of the query word: one plot per data set, with a panel for each seed size."""
     drawings = []
-    for sheet in board.sheets:
-        shown = [_few_lines(comparison) for comparison in board.comparisons(sheet)]
+    for sheet in data.sheets:
+        shown = [_few_lines(comparison) for comparison in data.comparisons(sheet)]
         if shown:
             names = list(dict.fromkeys(method.name for comparison in shown for method in comparison.methods))
             figure, grid = _side_by_side(len(shown), 3.9, len(names), sharex=False)
-            panels = [(axes, _bands(axes, one, board)) for axes, one in zip(grid.flat, shown, strict=True)]
+            panels = [(axes, _bands(axes, one, data)) for axes, one in zip(grid.flat, shown, strict=True)]
             grid[0, 0].set_ylabel("P@1, CSLS (%)")
             lines = {line.get_label(): line for axes in grid.flat for line in axes.get_lines()}
             handles = [lines[name] for name in names]
@@ -251,14 +257,14 @@ def _few_lines(comparison: Comparison) -> Comparison:
     return comparison._replace(methods=methods, note=comparison.note + note)
 
 
-def _bands(axes: Axes, comparison: Comparison, board: Board) -> list[Described]:
+def _bands(axes: Axes, comparison: Comparison, data: PlotData) -> list[Described]:
     """Draw a line for each method; describe its points."""
     described = []
     counts: dict[str, int] = {}
     for method in comparison.methods:
         by_band = {band: _covered_and_right(comparison.runs(method), band) for band in BANDS}
         counts = counts or {band: covered for band, (covered, _) in by_band.items() if covered}
-        style = board.styles[method.name]
+        style = data.styles[method.name]
         look: dict[str, Any] = {"color": style.colour, "ls": style.line, "marker": style.mark}
         scores = [100 * by_band[band][1] / max(1, by_band[band][0]) for band in counts]
         axes.plot(range(len(scores)), scores, ms=5, lw=1.6, label=method.name, **look)
@@ -276,7 +282,7 @@ def _bands(axes: Axes, comparison: Comparison, board: Board) -> list[Described]:
 
 def _covered_and_right(results: Iterable[Result], band: str) -> tuple[int, float]:
     """How many test words of a band are covered, and how many of them translated correctly."""
-    groups = [(r.evaluation or {})[way]["bands"].get(band) for r in results for way in DIRECTIONS]
+    groups = [(r.evaluation or {})[direction]["bands"].get(band) for r in results for direction in DIRECTIONS]
     there = [group for group in groups if group and group["csls"]]
     return sum(g["covered"] for g in there), sum(g["csls"]["p@1"] * g["covered"] for g in there)
 
@@ -305,18 +311,18 @@ def readable(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def time_accuracy(board: Board) -> list[Drawing]:
+def time_accuracy(data: PlotData) -> list[Drawing]:
     """Accuracy against time: one plot per data set, with a panel for each seed size and kind of device."""
     drawings = []
-    for sheet in board.sheets:
+    for sheet in data.sheets:
         panels = [
             (f"{comparison.title}, {device}", device, points)
-            for comparison in board.comparisons(sheet)
+            for comparison in data.comparisons(sheet)
             for device, points in _points(comparison).items()
         ]
         if panels:
-            notes = "".join(comparison.note for comparison in board.comparisons(sheet))
-            drawings.append(_time(board, sheet.dataset, panels, notes))
+            notes = "".join(comparison.note for comparison in data.comparisons(sheet))
+            drawings.append(_time(data, sheet.dataset, panels, notes))
     return drawings
 
 
@@ -333,7 +339,7 @@ def _points(comparison: Comparison) -> dict[str, list[Point]]:
     return points
 
 
-def _time(board: Board, dataset: str, panels: list[tuple[str, str, list[Point]]], notes: str) -> Drawing:
+def _time(data: PlotData, dataset: str, panels: list[tuple[str, str, list[Point]]], notes: str) -> Drawing:
     from matplotlib.lines import Line2D
 
     everything = [point for _, _, points in panels for point in points]
@@ -347,7 +353,7 @@ def _time(board: Board, dataset: str, panels: list[tuple[str, str, list[Point]]]
         _, times, scores = zip(*front(points), strict=True)
         axes.step(times, scores, where="post", color=MUTED, lw=1.1, zorder=1)
         for p in points:
-            colour, mark, _ = board.styles[p.name]
+            colour, mark, _ = data.styles[p.name]
             axes.plot(p.seconds, p.score, ls="", marker=mark, ms=9, color=colour, mew=1.6, zorder=3)
         texts = (f"{p.name}, {device}: {p.score:.1f} % in {readable(p.seconds)}" for p in points)
         described.append((axes, [(p.seconds, p.score, text) for p, text in zip(points, texts, strict=True)]))
@@ -355,7 +361,7 @@ def _time(board: Board, dataset: str, panels: list[tuple[str, str, list[Point]]]
     _time_axis(grid[0, 0], [point.seconds for point in everything])
     handles = [
         Line2D([], [], ls="", marker=mark, color=colour, ms=7, label=name)
-        for name, (colour, mark, _) in board.styles.items()
+        for name, (colour, mark, _) in data.styles.items()
         if name in shown
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=_COLUMNS)

@@ -108,21 +108,21 @@ class Comparison(NamedTuple):
 
     def mean(self, method: Method) -> float | None:
         """P@1 by CSLS in percent, the mean over pairs and directions."""
-        directions = [Direction(pair, way) for pair in self.pairs for way in DIRECTIONS]
+        directions = [Direction(pair, direction) for pair in self.pairs for direction in DIRECTIONS]
         scores = [method.score(direction, self.seeds, "csls") for direction in directions]
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class PlotData:
     """Finished results, sorted for comparison."""
 
     sheets: list[Sheet]  # one per data set, every experiment under one name
     styles: dict[str, Style]  # how each method is drawn, by name, in the order of legends
 
     @classmethod
-    def of(cls, results: Iterable[Result]) -> Board:
+    def of(cls, results: Iterable[Result]) -> PlotData:
         """Sort results."""
         found = [sheet for sheet in sheets(results) if sheet.methods]
         styles: dict[str, Style] = {}
@@ -199,13 +199,13 @@ class Drawing:
 
     def _written(self, ending: str, transparent: bool, **options: Any) -> bytes:
         buffer = io.BytesIO()
-        with house_style():
+        with plot_style():
             self.figure.savefig(buffer, format=ending, transparent=transparent, **options)
         return buffer.getvalue()
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
+def plot_style() -> Iterator[None]:
     """Draw in our style within the block."""
     try:
         import matplotlib as mpl

@@ -16,8 +16,8 @@ from bilex_bench.figures.drawing import (
     MUTED,
     SOURCE,
     TARGET,
-    Board,
     Drawing,
+    PlotData,
     finished,
     missing_extra,
     new_figure,
@@ -42,11 +42,11 @@ _PANELS = {
 _COLUMNS, _MOST_PAIRS, _PERPLEXITY = 3, 200, 30
 
 
-def draw(board: Board, progress: Progress = SILENT) -> list[Drawing]:
+def draw(data: PlotData, progress: Progress = SILENT) -> list[Drawing]:
     """One plot for each pair and seed size for which vectors were kept."""
     chosen = [
         shown
-        for sheet in board.sheets
+        for sheet in data.sheets
         for pair in sheet.pairs
         for seeds in sheet.seeds
         if (shown := _richest(sheet, pair, seeds)) is not None

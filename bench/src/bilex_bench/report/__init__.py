@@ -21,7 +21,7 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures import Drawing, draw_figures
 from bilex_bench.figures.charts import readable
-from bilex_bench.figures.drawing import DARK, Board, slug
+from bilex_bench.figures.drawing import DARK, PlotData, slug
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.tables import Table, build_tables
 from bilex_bench.tables.sheet import ReadPredictions
@@ -56,7 +56,7 @@ def report_page(
     """The whole page; without `words`, no word of the test dictionary is in it."""
     if not results:
         raise BilexError(f"{file_name}: holds no results yet; run 'bilex benchmark run' first.")
-    board = Board.of(results)
+    data = PlotData.of(results)
     distinct = list({result.setup.key: result for result in results}.values())
     failed = [result for result in distinct if result.status == "failed"]
     drawings = draw_figures(results, progress=progress)
@@ -71,7 +71,7 @@ def report_page(
             if built or shown:
                 sections.append(_section(name, title, built, shown, listed=True))
             task.advance()
-    setups, missing = _setups_table(board), build_tables(results, names=["missing"])
+    setups, missing = _setups_table(data), build_tables(results, names=["missing"])
     sections += [_section("setups", "Every setup", [setups])] if setups.rows else []
     sections += [_section("failures", "Failures and gaps", missing)] if missing or failed else []
     sections += [_section("environment", "Environment"), _section("commands", "Commands")]
@@ -90,8 +90,8 @@ def report_page(
         title=f"Word translation benchmark: {Path(file_name).stem}",
         subtitle=f"{f'run from {first} to {last} UTC, ' if started else ''}bilex {bilex.__version__}",
         sections=sections,
-        cards=_cards(distinct, board),
-        glance=_glance(board),
+        cards=_cards(distinct, data),
+        glance=_glance(data),
         failures=failed,
         environments=_environments(distinct),
         recorded=list(dict.fromkeys(str(c) for r in results if (c := r.environment.get("command")))),
@@ -149,15 +149,15 @@ def _plot(drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _cards(results: Sequence[Result], board: Board) -> list[tuple[str, str]]:
+def _cards(results: Sequence[Result], data: PlotData) -> list[tuple[str, str]]:
     """The size of the benchmark in a few numbers, each with what it counts."""
     failed = sum(result.status == "failed" for result in results)
     pairs = {(r.setup.dataset, r.setup.pair) for r in results if r.status == "done"}
     words = {
-        (r.setup.dataset, r.setup.pair, way): r.evaluation[way]["covered"]
+        (r.setup.dataset, r.setup.pair, direction): r.evaluation[direction]["covered"]
         for r in results
         if r.evaluation is not None
-        for way in DIRECTIONS
+        for direction in DIRECTIONS
     }
     seconds: dict[
         tuple[str | None, str], float
@@ -169,16 +169,16 @@ def _cards(results: Sequence[Result], board: Board) -> list[tuple[str, str]]:
     return [
         (f"{len(results) - failed:,}", "setups done" if not failed else f"setups done, {failed:,} failed"),
         (f"{len(pairs):,}", f"language pairs, {2 * len(pairs):,} directions"),
-        (f"{len(board.styles):,}", "methods compared"),
+        (f"{len(data.styles):,}", "methods compared"),
         (f"{sum(words.values()):,}", "test words translated by each"),
         (readable(sum(seconds.values())), "of computing"),
     ]
 
 
-def _glance(board: Board) -> list[dict[str, Any]]:
+def _glance(data: PlotData) -> list[dict[str, Any]]:
     """Bars of the mean P@1 of every method that was run on all pairs, best first."""
     blocks = []
-    for comparison in (one for sheet in board.sheets for one in board.comparisons(sheet)):
+    for comparison in (one for sheet in data.sheets for one in data.comparisons(sheet)):
         means = [(comparison.mean(method), method.name) for method in comparison.methods]
         ranked = sorted(((mean, name) for mean, name in means if mean is not None), reverse=True)
         top = max((mean for mean, _ in ranked), default=1.0) or 1.0
@@ -186,7 +186,7 @@ def _glance(board: Board) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "share": f"{mean / top:.4f}",
-                "colour": f"var({_variable(board.styles[name].colour)})",
+                "colour": f"var({_variable(data.styles[name].colour)})",
                 "value": f"{mean:.1f}",
             }
             for mean, name in ranked
@@ -197,15 +197,15 @@ def _glance(board: Board) -> list[dict[str, Any]]:
     return blocks
 
 
-def _setups_table(board: Board) -> Table:
+def _setups_table(data: PlotData) -> Table:
     """Every finished setup."""
     rows: list[list[Value]] = []
-    for method in (method for sheet in board.sheets for method in sheet.methods):
+    for method in (method for sheet in data.sheets for method in sheet.methods):
         for result in method.results:
             setup, scores = result.setup, []
-            for way in DIRECTIONS:
+            for direction in DIRECTIONS:
                 for retrieval, leak_free in (("nn", False), ("csls", False), ("csls", True)):
-                    score = result.metric(way, retrieval, leak_free=leak_free)
+                    score = result.metric(direction, retrieval, leak_free=leak_free)
                     scores.append(number(None if score is None else 100 * score, 2))
             place = (setup.dataset, setup.pair, setup.seeds)
             cost = (number(result.working_seconds, 1), number(result.gigabytes, 1), result.device)

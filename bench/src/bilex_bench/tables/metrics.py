@@ -61,7 +61,7 @@ def panlex_tables(sheet: Sheet) -> list[Table]:
         return []
 
     def forward(directions: Sequence[Direction]) -> Groups:
-        return _with_mean([direction for direction in directions if direction.way == "forward"])
+        return _with_mean([direction for direction in directions if direction.name == "forward"])
 
     return _metric_tables(
         sheet,

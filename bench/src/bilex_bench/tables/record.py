@@ -19,7 +19,7 @@ def coverage_tables(sheet: Sheet) -> list[Table]:
     for seeds in sheet.seeds:
         for direction in sheet.directions(seeds):
             counts = dict.fromkeys(  # several where vocabularies of several sizes were used
-                _counts((result.evaluation or {})[direction.way])
+                _counts((result.evaluation or {})[direction.name])
                 for method in sheet.methods
                 for result in method.runs.get((direction.pair, seeds), ())
             )

@@ -23,13 +23,13 @@ class Direction(NamedTuple):
     """A direction of a pair."""
 
     pair: str
-    way: DirectionName
+    name: DirectionName
 
     @property
     def languages(self) -> tuple[str, str]:
         """The languages of queries and of answers."""
         source, _, target = self.pair.partition("-")
-        return (source, target) if self.way == "forward" else (target, source)
+        return (source, target) if self.name == "forward" else (target, source)
 
     def __str__(self) -> str:
         return "→".join(self.languages)
@@ -58,14 +58,14 @@ class Method:
     ) -> float | None:
         """P@1 × 100, the mean over runs; None where there is none."""
         runs = self.runs.get((direction.pair, seeds), ())
-        found = [result.metric(direction.way, retrieval, leak_free=leak_free) for result in runs]
+        found = [result.metric(direction.name, retrieval, leak_free=leak_free) for result in runs]
         values = [value for value in found if value is not None]
         return 100 * statistics.fmean(values) if values else None
 
     def reported(self, direction: Direction, seeds: str, retrieval: Retrieval) -> float | None:
         """What the paper reports for the same."""
         for result in self.runs.get((direction.pair, seeds), ()):
-            return reported(result.setup, direction.way, retrieval, _dictionary(result))
+            return reported(result.setup, direction.name, retrieval, _dictionary(result))
         return None
 
 
@@ -103,7 +103,7 @@ class Sheet:
     def directions(self, seeds: str) -> list[Direction]:
         """The directions that any method has with these seeds."""
         pairs = [pair for pair in self.pairs if any((pair, seeds) in method.runs for method in self.methods)]
-        return [Direction(pair, way) for pair in pairs for way in DIRECTIONS]
+        return [Direction(pair, direction) for pair in pairs for direction in DIRECTIONS]
 
     def only(self, methods: Iterable[Method]) -> Sheet:
         """The same with some of the methods."""

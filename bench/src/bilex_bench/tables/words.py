@@ -32,7 +32,9 @@ def significance_tables(sheet: Sheet) -> list[Table]:
         base = _scored(sheet, against, seeds)
         for method in methods if base else ():
             scored = _scored(sheet, method, seeds)
-            both = {way: (scored[way], base[way]) for way in scored if way in base}
+            both = {
+                direction: (scored[direction], base[direction]) for direction in scored if direction in base
+            }
             if difference := significance.compare(list(both.values())):
                 pooled.append((seeds, method.name, difference))
             for direction, pair in both.items():
@@ -59,15 +61,15 @@ def _scored(sheet: Sheet, method: Method, seeds: str) -> dict[Direction, signifi
     found: dict[Direction, significance.Scored] = {}
     for (pair, name), results in method.runs.items():
         predictions = [sheet.predictions(result) for result in results] if name == seeds else []
-        for way in DIRECTIONS:
-            runs = [those[way] for those in predictions if those.get(way)]
+        for direction in DIRECTIONS:
+            runs = [those[direction] for those in predictions if those.get(direction)]
             if runs:
                 hits = [{p.source: float(p.ranks["csls"] <= 1) for p in run} for run in runs]
                 kept = [p for p in runs[0] if all(p.source in hit for hit in hits)]
                 scores = np.array([sum(hit[p.source] for hit in hits) / len(hits) for p in kept], np.float64)
-                direction = Direction(pair, way)
+                place = Direction(pair, direction)
                 sources, right = tuple(p.source for p in kept), tuple(p.translations for p in kept)
-                found[direction] = significance.Scored(*direction.languages, sources, right, scores)
+                found[place] = significance.Scored(*place.languages, sources, right, scores)
     return found
 
 
@@ -135,7 +137,7 @@ def _p(value: float) -> Plain:
 def example_tables(sheet: Sheet) -> list[Table]:
     """In each direction some words that the last of up to three methods gets right and the first does not.
 
-    As many words for which it is the other way round are beside them. They are taken evenly from all such
+    As many words for which the opposite holds are beside them. They are taken evenly from all such
     words, in the order of the test dictionary, so that nobody chooses them.
     """
     methods = _example_methods(sheet.methods)
@@ -147,9 +149,9 @@ def example_tables(sheet: Sheet) -> list[Table]:
     rows: list[list[Value]] = []
     for pair in common.get(seeds, ()) if len(methods) > 1 else ():
         answers = [sheet.predictions(method.runs[pair, seeds][0]) for method in methods]
-        for way in DIRECTIONS:
-            if all(those.get(way) for those in answers):
-                rows += _example_rows(Direction(pair, way), [those[way] for those in answers])
+        for direction in DIRECTIONS:
+            if all(those.get(direction) for those in answers):
+                rows += _example_rows(Direction(pair, direction), [those[direction] for those in answers])
     if not rows:
         return []
     first, last = methods[0].name, methods[-1].name
@@ -158,7 +160,7 @@ def example_tables(sheet: Sheet) -> list[Table]:
             "examples",
             "Translation examples",
             f"The {_ANSWERS} best answers by CSLS, {seeds} seeds; right ones are bold. Gain: {last} "
-            f"is right where {first} is not; loss: the other way round.",
+            f"is right where {first} is not; loss: the opposite.",
             ["direction", "word", "right", *(method.name for method in methods), "effect"],
             rows,
             [
