@@ -1,4 +1,4 @@
-"""Change one byte of a file, or cut it, and look whether bilex notices.
+"""Change one byte of a file, or cut it, and check that bilex notices.
 
     python tools/flip_test.py                   # 2,000 changes, some minutes
     python tools/flip_test.py --changes 200 --seed 7
@@ -47,17 +47,11 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Kept:
-    """Something that bilex keeps on disk.
-
-    Args:
-        name: What it is called in the table.
-        path: The file or folder that is damaged.
-        use: Uses it, and returns what came out, as something that can be compared.
-    """
+    """Something that bilex keeps on disk."""
 
     name: str
-    path: Path
-    use: Callable[[], Any]
+    path: Path  # the file or folder that is damaged
+    use: Callable[[], Any]  # the result of using it, as something that can be compared
 
 
 def planted() -> tuple[WordVectors, WordVectors, Lexicon]:
@@ -92,11 +86,7 @@ def tiny_encoder() -> WordEncoder:
 
 
 class Things:
-    """Everything that bilex keeps, made in one folder.
-
-    Args:
-        home: The folder.
-    """
+    """Everything that bilex keeps, made in one folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -125,8 +115,8 @@ class Things:
 
         def use() -> Any:
             opened = Translator.load(path, device="cpu")
-            asked = [*self.source.index_to_key, "zz", "q"]
-            found = [[(one.word, one.score) for one in answer] for answer in opened.translate(asked, 2)]
+            words = [*self.source.index_to_key, "zz", "q"]
+            found = [[(one.word, one.score) for one in answer] for answer in opened.translate(words, 2)]
             return found, opened.seeds.pairs, opened.lowercase, repr(opened.provenance)
 
         return Kept(name, path, use)
@@ -221,7 +211,7 @@ class Things:
 
 
 def damage(path: Path, rng: random.Random) -> str:
-    """Change one byte of a file, or cut it; what was done, in words."""
+    """Change one byte of a file, or cut it; return a description of the change."""
     content = bytearray(path.read_bytes())
     place = rng.randrange(len(content)) if content else 0
     if rng.random() < 0.2 or not content:
@@ -235,14 +225,14 @@ def damage(path: Path, rng: random.Random) -> str:
 
 
 def judged(kept: Kept, expected: Any) -> str:
-    """How a damaged thing is met: "caught" in one sentence, "harmless", or what went wrong."""
+    """The effect of damage: "caught" in one sentence, "harmless", or what went wrong."""
     try:
         found = kept.use()
     except BilexError as error:
         return "caught" if "\n" not in str(error) else f"FAULT: more than one sentence: {error}"
     except Exception:
         return "FAULT: " + traceback.format_exc().splitlines()[-1]
-    return "harmless" if found == expected else "FAULT: another result, and nothing said"
+    return "harmless" if found == expected else "FAULT: another result without an error"
 
 
 def main() -> int:

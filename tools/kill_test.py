@@ -1,12 +1,12 @@
-"""Kill bilex at random moments, and look whether anything was lost, mixed or left behind.
+"""Kill bilex at random moments, and check that nothing is lost, mixed or left behind.
 
     python tools/kill_test.py                 # 240 kills, some minutes
     python tools/kill_test.py --kills 24 --seed 7
 
 Each trial forks a child that does one piece of work, kills it with SIGKILL after a random part of the time
-that the work takes, and then checks: what was at the output is whole and is the old or the new one; doing
-the work again gives the result of a run that was never killed; no temporary file is left after that. The exit
-code is 0 if all of it held each time.
+that the work takes, and then checks: the output is whole, and the old or the new one; doing the work again
+gives the result of a run that was never killed; no temporary file is left after that. The exit code is 0 if
+all of it held each time.
 
 The parent only forks and waits: MKL can hang a child that is forked after its parent has computed.
 """
@@ -14,17 +14,15 @@ The parent only forks and waits: MKL can hang a child that is forked after its p
 from __future__ import annotations
 
 import argparse
-import contextlib
 import multiprocessing
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,50 +46,41 @@ WORDS, DIM, SEEDS = 400, 24, 150
 _FAST = ("--device", "cpu", "--no-calibrate")
 TEMPORARY = (".bilex-tmp", ".bilex-old", ".bilex-words", ".bilex-lock")
 _LAST_ROUND = "the last round"
-TIME_LIMIT = 300  # seconds for a piece of work that nobody kills
+TIME_LIMIT = 300.0  # seconds for work that is not killed
 LATEST = 1.05  # of the time that the work takes; a little more, so that its very end is hit too
 
 
+_FORK = multiprocessing.get_context("fork")
+
+
 class LostError(Exception):
-    """What must not happen has happened."""
+    """A result was lost, mixed or left behind, or the work itself failed."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One kind of work that is killed.
-
-    Args:
-        name: What it is called in the table.
-        prepare: Puts what was there before into the folder of a trial.
-        do: The work; called in a child that is killed, and again to the end.
-        state: What stands at the output now, as something that can be compared; None for nothing.
-        resumes: Whether a part of the new state may be there after a kill.
-    """
+    """One kind of work that is killed; its functions get the folder of a trial."""
 
     name: str
-    prepare: Callable[[Path], None]
-    do: Callable[[Path], None]
-    state: Callable[[Path], Any]
-    resumes: bool = False
+    prepare: Callable[[Path], None]  # makes the earlier output
+    do: Callable[[Path], None]  # called in a child that is killed, and again to the end
+    state: Callable[[Path], Any]  # the current output, as something that can be compared; None for nothing
+    resumes: bool = False  # whether a part of the new state may exist after a kill
 
 
 def command(*words: object) -> None:
-    """Run a command line in this process; it must end well."""
+    """Run a command line in this process; an exit code other than 0 is an error."""
     code = run([str(word) for word in words])
     if code:
         raise LostError(f"'bilex {' '.join(map(str, words))}' ended with {code}")
 
 
 class Kinds:
-    """All kinds of work, on planted vectors in one folder.
-
-    Args:
-        inputs: Where the inputs go; they are made here.
-    """
+    """All kinds of work, on planted vectors that are written into a folder."""
 
     def __init__(self, inputs: Path) -> None:
         self.inputs = inputs
-        compute_in_child(self._make_inputs, inputs)
+        in_child(self._make_inputs, inputs)
 
     def _make_inputs(self, inputs: Path) -> None:
         random_numbers = np.random.default_rng(0)
@@ -264,70 +253,35 @@ def _results(at: Path) -> Any:
         return {result.setup.key: result.evaluation for result in store.results()}
 
 
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Send what a child says nowhere."""
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)
-        yield
+def in_child(function: Callable[[Path], Any], at: Path, seconds: float = TIME_LIMIT) -> tuple[bool, Any]:
+    """Call a function in a child, and kill it after some seconds: whether it ended before, and its result."""
+    receiver, sender = _FORK.Pipe(duplex=False)
 
-
-def in_child(work: Work, at: Path, seconds: float | None) -> bool:
-    """Do the work in a child, and kill it after some seconds.
-
-    Returns:
-        Whether it was killed before it had ended.
-    """
-    child = os.fork()
-    if child == 0:
-        with quiet():
-            code = 1
-            with contextlib.suppress(BaseException):
-                work.do(at)
-                code = 0
-            os._exit(code)
-    limit = time.monotonic() + (TIME_LIMIT if seconds is None else seconds)
-    status = None
-    while status is None and time.monotonic() < limit:
-        ended_child, code = os.waitpid(child, os.WNOHANG)
-        if ended_child:
-            status = code
-        else:
-            time.sleep(0.002)
-    if status is None:
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-    ended = os.waitstatus_to_exitcode(status)
-    if ended not in (0, -signal.SIGKILL):
-        raise LostError(f"{work.name}: the work itself failed with exit code {ended}")
-    if ended and seconds is None:
-        raise LostError(f"{work.name}: the work did not end within {TIME_LIMIT} s")
-    return ended != 0
-
-
-def compute_in_child(function: Callable[[Path], Any], at: Path) -> Any:
-    """Return what a function computes, without computing in this process."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-
-    def compute() -> None:
+    def call() -> None:
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
-        sender.send(function(at))
+            os.dup2(nowhere.fileno(), 2)
+        try:
+            sender.send(function(at))
+        except BaseException as error:
+            sender.send(LostError(f"{at.name}: {type(error).__name__}: {error}"))
 
-    child = context.Process(target=compute)
+    child = _FORK.Process(target=call)
     child.start()
     sender.close()
-    try:
-        if not receiver.poll(TIME_LIMIT):
-            raise LostError(f"{at}: its state could not be read within {TIME_LIMIT} s")
-        return receiver.recv()
-    except EOFError:
-        raise LostError(f"{at}: its state could not be read (the message is above)") from None
-    finally:
-        child.kill()
-        child.join()
+    result = None
+    if ended := receiver.poll(seconds):
+        try:
+            result = receiver.recv()
+        except EOFError:
+            result = LostError(f"{at.name}: the child ended without a result")
+    child.kill()
+    child.join()
+    if isinstance(result, LostError):
+        raise result
+    if not ended and seconds == TIME_LIMIT:
+        raise LostError(f"{at.name}: the child did not end within {TIME_LIMIT} s")
+    return ended, result
 
 
 def strays(at: Path) -> list[str]:
@@ -337,7 +291,7 @@ def strays(at: Path) -> list[str]:
 
 @dataclass
 class Measured:
-    """A kind of work with what it gives and takes when nobody disturbs it."""
+    """A kind of work with its output and time when it is not killed."""
 
     work: Work
     before: Any
@@ -351,40 +305,38 @@ def measure(work: Work, folder: Path) -> Measured:
     for name in ("first", "second"):
         at = folder / name
         at.mkdir(parents=True)
-        compute_in_child(work.prepare, at)
-        before = compute_in_child(work.state, at)
+        in_child(work.prepare, at)
+        _, before = in_child(work.state, at)
         started = time.monotonic()
-        in_child(work, at, None)
+        in_child(work.do, at)
         seconds = time.monotonic() - started
-    return Measured(work, before, compute_in_child(work.state, at), seconds)
+    return Measured(work, before, in_child(work.state, at)[1], seconds)
 
 
 def trial(known: Measured, at: Path, seconds: float) -> str:
-    """Kill once and check; what was found at the output: "old", "new", "on the way", or "not killed".
-
-    Raises:
-        LostError: Something that must hold did not.
-    """
+    """Kill once and check; the output is "old", "new" or "partly new", or the work was "not killed"."""
     work = known.work
     at.mkdir()
-    compute_in_child(work.prepare, at)
-    killed = in_child(work, at, seconds)
-    found = compute_in_child(work.state, at)
+    in_child(work.prepare, at)
+    ended, _ = in_child(work.do, at, seconds)
+    _, found = in_child(work.state, at)
     if found == known.after:
         what = "new"
     elif found == known.before:
         what = "old"
     elif work.resumes and found is not None and found.items() <= known.after.items():
-        what = "on the way"
+        what = "partly new"
     else:
-        raise LostError(f"{work.name}: killed after {seconds:.3f} s, neither the old nor the new is there")
-    in_child(work, at, None)
-    if compute_in_child(work.state, at) != known.after:
-        raise LostError(f"{work.name}: killed after {seconds:.3f} s, the next run gives something else")
+        raise LostError(
+            f"{work.name}: killed after {seconds:.3f} s, the output is neither the old nor the new one"
+        )
+    in_child(work.do, at)
+    if in_child(work.state, at)[1] != known.after:
+        raise LostError(f"{work.name}: killed after {seconds:.3f} s, the next run gives another result")
     if left := strays(at):
         raise LostError(f"{work.name}: killed after {seconds:.3f} s, {left[0]} was left after the next run")
     shutil.rmtree(at)
-    return what if killed else "not killed"
+    return "not killed" if ended else what
 
 
 def main() -> int:

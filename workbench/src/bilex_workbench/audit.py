@@ -332,8 +332,8 @@ def _calibration(change: Recalibration, items: Sequence[sqlite3.Row]) -> list[di
     parts = []
     for name in intervals.CONFIDENCE_BANDS:
         if name in bands:
-            said, found = np.mean(bands[name], axis=0).tolist()
-            parts.append({"name": name, "said": said, "found": found, "decided": len(bands[name])})
+            stated, found = np.mean(bands[name], axis=0).tolist()
+            parts.append({"name": name, "said": stated, "found": found, "decided": len(bands[name])})
     return parts
 
 

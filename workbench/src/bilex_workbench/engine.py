@@ -27,7 +27,7 @@ from bilex.model.space import Direction, Floats, Retrieval, Rows, SearchableKeys
 from bilex.vectors import WordVectors
 from bilex_workbench.api import LONGEST_WORD, ProblemError
 from bilex_workbench.database import Database, fact
-from bilex_workbench.recalibration import UNCHANGED, Lineage, Recalibration
+from bilex_workbench.recalibration import UNCHANGED, Recalibration, before_audits
 
 if TYPE_CHECKING:
     from bilex.search.cpu import ServedKeys
@@ -215,9 +215,9 @@ class Engine:
             whole = ServedSpace.of(opened.whole_space, opened.lowercase)
         self.space = whole
         self.spaces: dict[Direction, ServedSpace] = {"forward": whole, "backward": whole.reversed()}
-        lineage = Lineage.of(folder, self.fingerprint, opened.calibration)
-        self.base, self.applied = lineage.base, lineage.applied
-        self.translator = opened.with_parts(space=words, whole_space=whole, calibration=lineage.calibration)
+        # The review file knows a model by its fingerprint before corrections.
+        self.base, own, self.applied = before_audits(folder, self.fingerprint, opened.calibration)
+        self.translator = opened.with_parts(space=words, whole_space=whole, calibration=own)
         with database.reading() as db:
             change = Recalibration(**(fact(db, "recalibration") or {}))
         self.recalibration = change if change.model in (None, self.fingerprint) else UNCHANGED

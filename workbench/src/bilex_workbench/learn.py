@@ -247,7 +247,7 @@ def learn(bench: Bench, body: LearnIn) -> Any:
     if not learned["accepted"] and not learned["rejected"]:
         raise api.ProblemError(409, "Nothing was decided yet; review some entries first.")
     with bench.exclusive("learn"):
-        versions.settle()
+        versions.finish_replacement()
         if versions.unfinished():
             raise api.ProblemError(503, "The earlier model could not be put away yet; is the disk full?")
 
@@ -331,9 +331,9 @@ def changed_entries(
     return {"total": total, "rows": rows}
 
 
-def _settled_waiting(bench: Workbench) -> dict[str, Any]:
+def _waiting(bench: Workbench) -> dict[str, Any]:
     """The comparison of the model that waits, after an unfinished replacement is finished."""
-    bench.versions.settle()
+    bench.versions.finish_replacement()
     found = bench.versions.waiting()
     if found is None:
         raise api.ProblemError(409, "No retrained model waits; start a retraining first.")
@@ -344,7 +344,7 @@ def _settled_waiting(bench: Workbench) -> dict[str, Any]:
 def keep_model(bench: Bench) -> Any:
     """Replace the current model by the retrained one; the current one becomes an earlier model."""
     with bench.exclusive("keep"):
-        found = Comparison.model_validate(_settled_waiting(bench))
+        found = Comparison.model_validate(_waiting(bench))
         learned, held_out = found.learned_from, found.held_out
         pairs = learned.accepted + learned.rejected if learned else 0
         measured = {}
@@ -364,7 +364,7 @@ def keep_model(bench: Bench) -> Any:
 def restore_model(bench: Bench, body: RestoreIn) -> Any:
     """Replace the current model by an earlier one; the current one becomes an earlier model itself."""
     with bench.exclusive("restore"):
-        bench.versions.settle()
+        bench.versions.finish_replacement()
         if bench.versions.waiting() is not None:
             raise api.ProblemError(409, "A retrained model waits; keep or discard it first.")
         place = earlier_models(bench.model_folder).get(body.number)
@@ -380,7 +380,7 @@ def restore_model(bench: Bench, body: RestoreIn) -> Any:
 def discard_model(bench: Bench) -> Any:
     """Remove the retrained model; the decisions stay."""
     with bench.exclusive("discard"):
-        _settled_waiting(bench)
+        _waiting(bench)
         remove_model(bench.versions.retrained)
         with contextlib.suppress(api.ProblemError), bench.database.writing() as db:
             db.execute("DELETE FROM changes")  # without its model the comparison counts for nothing anyway

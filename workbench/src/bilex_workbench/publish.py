@@ -79,9 +79,7 @@ class Choice:
             return False
         if self.by == "lemma" and row["headword"] not in (None, row["source"]):
             return False
-        if (
-            entry.target in rejected or row["target"] in rejected
-        ):  # skipped with a verdict about its first answer
+        if entry.target in rejected or row["target"] in rejected:  # of a word that is skipped otherwise
             return False
         if self.which == "all" or entry.known:
             return True
@@ -119,7 +117,7 @@ def chosen_entries(db: sqlite3.Connection, choice: Choice) -> Iterator[tuple[Ent
 
 
 def export(
-    db: sqlite3.Connection, form: str, choice: Choice, languages: Languages, cover: Cover
+    db: sqlite3.Connection, format_name: str, choice: Choice, languages: Languages, cover: Cover
 ) -> tuple[bytes, str]:
     """A dictionary in any format, and the suffix of the file; several files in one zip archive.
 
@@ -133,14 +131,19 @@ def export(
     ]
     if not entries:
         raise api.ProblemError(409, _nothing_to_export(db, choice.which))
-    if form == "site":
+    if format_name == "site":
         return site(db, Dictionary(entries, languages), cover), ".zip"
-    if form == "ontolex":
+    if format_name == "ontolex":
         return ontolex(Dictionary(entries, languages), cover), ".ttl"
-    suffix = (*format_of("dictionary", form).suffixes, ".txt")[0]
-    options = WriteOptions(defuse_formulas=form == "csv", skip_unfit=True)
+    suffix = (*format_of("dictionary", format_name).suffixes, ".txt")[0]
+    options = WriteOptions(defuse_formulas=format_name == "csv", skip_unfit=True)
     with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder) / f"dictionary{suffix}", Dictionary(entries, languages, units=True), form, options)
+        write(
+            Path(folder) / f"dictionary{suffix}",
+            Dictionary(entries, languages, units=True),
+            format_name,
+            options,
+        )
         made = sorted(one for one in Path(folder).rglob("*") if one.is_file())
         if len(made) == 1:
             return made[0].read_bytes(), suffix
@@ -160,12 +163,12 @@ def _nothing_to_export(db: sqlite3.Connection, which: str) -> str:
     return "No entry is left; choose a lower confidence, or leave out fewer kinds."
 
 
-def change_log(db: sqlite3.Connection, form: str) -> str:
+def change_log(db: sqlite3.Connection, format_name: str) -> str:
     """Who decided what, when; undone decisions included."""
-    if form not in ("csv", "jsonl"):
-        raise api.ProblemError(400, f"The change log is written as csv or jsonl, not '{form}'.")
+    if format_name not in ("csv", "jsonl"):
+        raise api.ProblemError(400, f"The change log is written as csv or jsonl, not '{format_name}'.")
     decisions = [vars(one) for one in select_decisions(db)]
-    if form == "jsonl":
+    if format_name == "jsonl":
         return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in decisions)
     lists = ("accepted", "rejected", "unsure")
     header = ("id", "at", "reviewer", "source", "verdict", *lists, "note", "kind", "undone")
@@ -266,7 +269,7 @@ def export_dictionary(
     book: BookOf,
     db: Reader,
     choice: Chosen,
-    form: FormatQuery = "csv",
+    format_name: FormatQuery = "csv",
     title: CoverText = "",
     authors: CoverText = "",
     licence: CoverText = "",
@@ -274,8 +277,8 @@ def export_dictionary(
     """The dictionary as a file; title, authors and licence are shown on the cover of a site."""
     source, target = book.engine.translator.provenance.languages
     languages = (source, target) if book.direction == "forward" else (target, source)
-    content, suffix = export(db, form, choice, languages, Cover(title, authors, licence))
-    return _file(book, content, "site" if form == "site" else "dictionary", suffix)
+    content, suffix = export(db, format_name, choice, languages, Cover(title, authors, licence))
+    return _file(book, content, "site" if format_name == "site" else "dictionary", suffix)
 
 
 @router.get("/api/publish/preview", response_model=PreviewAnswer)
@@ -293,9 +296,9 @@ def preview(db: Reader, choice: Chosen) -> Any:
 
 
 @router.get("/api/publish/changes", name="change_log", **_file_response("text/csv", "application/x-ndjson"))
-def changes(book: BookOf, db: Reader, form: FormatQuery = "csv") -> Response:
+def changes(book: BookOf, db: Reader, format_name: FormatQuery = "csv") -> Response:
     """Who decided what, when."""
-    return _file(book, change_log(db, form), "changes", f".{form}")
+    return _file(book, change_log(db, format_name), "changes", f".{format_name}")
 
 
 @router.get("/api/publish/sheet", name="sheet", **_file_response("text/csv"))

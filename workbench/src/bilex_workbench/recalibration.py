@@ -94,26 +94,22 @@ def _fit(confidences: Numbers, right: Truths) -> tuple[float, float]:
     return (shift, slope) if math.isfinite(shift + slope) else (0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Lineage:
-    """A model before audits corrected its confidences."""
+def before_audits(
+    folder: Path, fingerprint: str, calibration: Calibration
+) -> tuple[str, Calibration, Recalibration]:
+    """The fingerprint and calibration of a model before audits corrected it, and the corrections since.
 
-    base: str  # its fingerprint, under which the review file knows it
-    calibration: Calibration
-    applied: Recalibration  # the corrections since
-
-    @classmethod
-    def of(cls, folder: Path, fingerprint: str, calibration: Calibration) -> Lineage:
-        """What the model's configuration records, if it still describes the model's files."""
-        stored = read_config(folder).get("recalibrated") or {}
-        try:
-            change = Recalibration(**{one.name: stored[one.name] for one in fields(Recalibration)})
-            earlier = Calibration.from_dict(stored["calibration"])
-            if stored["files"] == _files(folder) and _recalibrated(earlier, change) == calibration:
-                return cls(str(stored["base"]), earlier, change)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            pass  # written by hand or by another version
-        return cls(fingerprint, calibration, UNCHANGED)
+    The model's configuration records them; that counts while it still describes the model's files.
+    """
+    stored = read_config(folder).get("recalibrated") or {}
+    try:
+        change = Recalibration(**{one.name: stored[one.name] for one in fields(Recalibration)})
+        earlier = Calibration.from_dict(stored["calibration"])
+        if stored["files"] == _files(folder) and _recalibrated(earlier, change) == calibration:
+            return str(stored["base"]), earlier, change
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass  # written by hand or by another version
+    return fingerprint, calibration, UNCHANGED
 
 
 def write_into(folder: Path, base: str, own: Calibration, change: Recalibration) -> None:

@@ -1,7 +1,7 @@
 """Versions of a model: the retrained one that waits, earlier ones, and replacing the model by one of them.
 
 A replacement is written into the review file first; then the two folders are exchanged in one step; the rest
-(`settle`) is repeated after a kill or on a full disk, however far it had come.
+(`finish_replacement`) is repeated after a kill or on a full disk, however far it had come.
 """
 
 from __future__ import annotations
@@ -65,14 +65,15 @@ class Versions:
         return dict(found) if found.get("model") in (None, fingerprint(self.retrained)) else None
 
     def unfinished(self) -> dict[str, Any] | None:
-        """A replacement whose folders were exchanged and which is not settled yet."""
+        """A replacement whose folders were exchanged and which is not finished yet."""
         begun = self.fact("replacing")
         return dict(begun) if begun and fingerprint(self._folder) == begun["to"] else None
 
     def replace(self, place: Path, reason: str, measured: dict[str, Any]) -> None:
-        """Exchange the model with the one at `place`; after a kill nothing has changed, or `settle` ends it.
+        """Exchange the model with the one at `place`; a kill changes nothing, or leaves only the last part.
 
-        `measured` has the accuracy of the models "before" and "after", as far as it is known.
+        That part is done by `finish_replacement`. `measured` has the accuracy of the models "before" and
+        "after", as far as it is known.
         """
         _check_ours(place)
         if self._previous.is_file():
@@ -95,9 +96,9 @@ class Versions:
             place.replace(folder)
             aside.replace(place)
         sync(folder.parent)
-        self.settle()
+        self.finish_replacement()
 
-    def settle(self) -> None:
+    def finish_replacement(self) -> None:
         """Finish a replacement whose folders were exchanged, and remove earlier models beyond the limit.
 
         What cannot be written, as on a full disk, is done before the next operation or at the next start.

@@ -254,7 +254,7 @@ class Workbench:
                 raise
             self.close()
             self.folder, self.book.opened, self._lock = folder, database, held
-            self.versions.settle()
+            self.versions.finish_replacement()
             self.load()
 
     def load(self) -> None:
