@@ -14,7 +14,7 @@ from cli_files import Files
 from planted import Planted, planted
 
 if TYPE_CHECKING:
-    from bilex.encoders.model import WordEncoder
+    from bilex.encoders import WordEncoder
     from bilex.model import Translator
 
 HERE = Path(__file__).parent

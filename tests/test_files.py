@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from bilex import BilexError
 from bilex.core import files
-from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, read_json, sha256, write_json, write_text
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from bilex import C1
+from bilex.aligners import Map
 from bilex.aligners.advanced import advanced_maps
-from bilex.aligners.c1 import C1
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.maps import Linear, Unit
 from bilex.model.space import map_words
 from bilex.search import csls_top_k, mean_of_best, neighbourhoods, plain, top_k
 from bilex.search.matching import StochasticMatcher

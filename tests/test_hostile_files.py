@@ -188,7 +188,7 @@ def test_vector_folders_that_lie(tmp_path: Path, plain: Path) -> None:
 
 
 def test_lying_headers_are_found_even_where_checksums_are_not_compared(tmp_path: Path, plain: Path) -> None:
-    from bilex.core.errors import BilexError
+    from bilex import BilexError
 
     entry = {"dtype": "F32", "shape": [10**12, 4], "data_offsets": [0, 640]}
     shutil.copytree(plain, tmp_path / "v")

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bilex import BilexError, ManyLanguages
 from bilex.aligners import get_method
-from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.joining import join
-from bilex.model.many import ManyLanguages
 from hub_server import running_hub
 from planted import planted
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners import get_method, methods
-from bilex.core.errors import BilexError
 from bilex.core.languages import code_of, language_name, language_of_file
 from bilex.core.progress import SILENT, chosen_progress
 from bilex.lexicon import Entry, Lexicon

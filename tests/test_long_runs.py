@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.c1 import C1
+from bilex import C1, BilexError
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.cli import run
 from bilex.core import manifest
 from bilex.core.cuda_graphs import ReplayedStep
 from bilex.core.device import enough_memory, in_blocks, with_less_memory
-from bilex.core.errors import BilexError, BilexWarning
+from bilex.core.errors import BilexWarning
 from bilex.core.progress import SILENT, Task
 from bilex.search.gpu import GpuSearch, match
 from planted import planted

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from bilex import BilexError
 from bilex.core import machine
 from bilex.core.device import resolve_device
-from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
 
 X86 = ["sse4.2", "fma", "avx", "f16c", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"]

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex import Lexicon, Translator, WordVectors
+from bilex import BilexError, Lexicon, Translator, WordVectors
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.corpus import TrainingSettings
 from cli_files import Files
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bilex import BilexError
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, atomic_folder, write_json, write_text
 from bilex.core.manifest import manifest_folder, verify_manifest
 from cli_files import Files

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bilex import BilexError
 from bilex.core import files
-from bilex.core.errors import BilexError
 from bilex.core.files import (
     atomic_file,
     atomic_folder,

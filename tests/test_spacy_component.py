@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bilex import BilexError
 from bilex.aligners import get_method
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.joining import join

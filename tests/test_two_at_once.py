@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bilex.aligners.c1 import C1
+from bilex import C1, BilexError
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, atomic_folder
 from bilex.core.locks import LOCK, exclusive_lock, hidden_name, try_lock
 from planted import planted

@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.settings import EncoderPreset, Reading, TuningSettings
+from bilex.encoders import EncoderPreset, Reading, TuningSettings, WordEncoder
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 

@@ -11,14 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bilex.evaluation.result import (
-    DirectionResult,
-    Evaluation,
-    Group,
-    Prediction,
-    bootstrap_intervals,
-    mean_metrics,
-)
+from bilex.evaluation import DirectionResult, Evaluation, Group, Prediction
+from bilex.evaluation.result import bootstrap_intervals, mean_metrics
 from bilex.lexicon.statistics import BANDS
 from bilex_bench.results import Result, Setup, WordSample
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bilex import BilexError
 from bilex.aligners.base import Pairs
 from bilex.aligners.procrustes import Procrustes
-from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder

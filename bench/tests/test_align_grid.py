@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import runner_world as world
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.model import Translator
 from bilex.vectors import WordVectors
 from bilex_bench.align_grid import ModelPlan, PairsFile

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import runner_world as world
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex_bench.cluster import RayExecutor, needed
 from bilex_bench.engine import Begun, run
 from bilex_bench.local import LocalExecutor

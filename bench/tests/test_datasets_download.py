@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import download as downloading
 from bilex_bench.datasets.catalogue import KNOWN, fetch, known

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder, load_vectors
 from bilex_bench.datasets.checking import check_folder

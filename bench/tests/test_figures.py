@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from bilex import BilexError
 from bilex.cli import BAD_INPUT, OK, run
-from bilex.core.errors import BilexError
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
 from bilex_bench.figures.charts import Point, front
 from bilex_bench.figures.drawing import PlotData

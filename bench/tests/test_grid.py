@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex_bench.datasets import DataFolder
 from bilex_bench.grid import Grid, ready_grids, ready_text
 from bilex_bench.results import families

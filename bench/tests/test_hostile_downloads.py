@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex_bench.datasets import download as downloading
 from bilex_bench.datasets.catalogue import KNOWN
 from bilex_bench.datasets.download import download, download_words

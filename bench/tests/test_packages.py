@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import catalogue
 from bilex_bench.datasets.packages import murmur3, read_msgpack, spacy_hashes

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bilex import BilexError
 from bilex.cli import BAD_INPUT, OK, run
-from bilex.core.errors import BilexError
 from bilex_bench.report import inline_svg, report_page
 from bilex_bench.results import Result
 from bilex_bench.store import ResultsStore

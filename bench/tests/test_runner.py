@@ -17,8 +17,8 @@ import pytest
 from rich.console import Console
 
 import runner_world as world
+from bilex import BilexError
 from bilex.cli import run as bilex
-from bilex.core.errors import BilexError
 from bilex_bench.engine import Begun, Event, Finished, Job, Retried, Step
 from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result, Setup

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex_bench.results import Result, Setup
 from bilex_bench.store import MergeReport, ResultsStore
 from fabricated import fabricated, fabricated_results

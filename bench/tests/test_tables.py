@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from bilex import BilexError
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex_bench.results import Result, Setup
 from bilex_bench.store import ResultsStore
 from bilex_bench.tables import TABLE_NAMES, Table, build_tables

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import runner_world as world
+from bilex import C2
 from bilex.aligners import get_method
 from bilex.core.progress import Silent
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.settings import C2, TuningSettings
-from bilex.encoders.stage import run_stage_c2
+from bilex.encoders import TuningSettings, WordEncoder, run_stage_c2
 from bilex.evaluation import evaluate
 from bilex.fit.trial import decide
 from bilex.model.space import Space

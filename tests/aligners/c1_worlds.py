@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bilex.aligners.base import Aligner
-from bilex.aligners.c1 import C1
+from bilex import C1
+from bilex.aligners import Aligner
 from bilex.lexicon import Lexicon
 from planted import planted
 

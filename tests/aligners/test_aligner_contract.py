@@ -18,10 +18,9 @@ import pytest
 import torch
 from c1_worlds import World
 
+from bilex import C1, BilexError
 from bilex.aligners import Aligner, Map, get_method, methods
-from bilex.aligners.c1 import C1
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.core.files import json_text
 from bilex.core.typed_json import as_json, from_json
 from bilex.lexicon import Lexicon

@@ -11,6 +11,7 @@ import scipy.linalg
 import torch
 from c1_worlds import World
 
+from bilex import BilexError
 from bilex.aligners import Aligner, fipp, get_method, vecmap
 from bilex.aligners.advanced import AdvancedMapping, advanced_maps, ridge_for
 from bilex.aligners.fipp import FIPP, best_matching, filtered_gram, greedy_matching, top_eigenpairs
@@ -18,7 +19,6 @@ from bilex.aligners.lnmap import mutual_best
 from bilex.aligners.procrustes import Procrustes, common_rotations
 from bilex.aligners.rcsls import RCSLS, RelaxedCSLS, spectral_projection
 from bilex.aligners.vecmap import rotation
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from recorder import Recorder

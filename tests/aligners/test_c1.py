@@ -11,10 +11,9 @@ import torch
 from c1_worlds import World, quick, same_maps
 
 import bilex.aligners.c1 as c1_module
+from bilex import C1, BilexError
 from bilex.aligners.advanced import AdvancedMapping
-from bilex.aligners.c1 import C1
 from bilex.aligners.c1_settings import Round
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from recorder import Recorder
@@ -298,7 +297,7 @@ def test_nothing_changes_where_nothing_is_rejected() -> None:
 
 
 def test_a_checkpoint_of_other_rejections_is_not_resumed(tmp_path: Any) -> None:
-    from bilex.core.errors import BilexError
+    from bilex import BilexError
 
     world = World()
     world.fit(quick(iterations=1), 100, checkpoint=tmp_path / "state")

@@ -10,8 +10,8 @@ import pytest
 import torch
 from c1_worlds import World, quick, same_maps
 
+from bilex import BilexError
 from bilex.aligners.contrast import Contrast, Step
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from recorder import Recorder

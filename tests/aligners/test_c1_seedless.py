@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from c1_worlds import World, quick, same_maps
 
-from bilex.aligners import c1_settings
+from bilex import C1, BilexError
+from bilex.aligners import Aligner, c1_settings
 from bilex.aligners import starts as starting
-from bilex.aligners.base import Aligner
-from bilex.aligners.c1 import C1
 from bilex.aligners.preparation import UnitRows
 from bilex.aligners.starts import COLLAPSED
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from recorder import Recorder

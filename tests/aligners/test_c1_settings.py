@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from bilex.aligners.c1 import C1
+from bilex import C1, BilexError
 from bilex.aligners.c1_settings import (
     SEMI_SUPERVISED,
     SUPERVISED,
     constants_for,
     shortened,
 )
-from bilex.core.errors import BilexError
 
 MANY_WORDS = 200_000
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from bilex import BilexError
+from bilex.aligners import Map
 from bilex.aligners.lnmap import LNMap
-from bilex.aligners.maps import Map
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from planted import planted

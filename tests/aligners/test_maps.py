@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.maps import Center, Dense, Linear, Local, Map, Tanh, Unit
-from bilex.core.errors import BilexError
+from bilex import BilexError
+from bilex.aligners import Map
+from bilex.aligners.maps import Center, Dense, Linear, Local, Tanh, Unit
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(50, 6)).astype(np.float32)

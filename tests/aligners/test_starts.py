@@ -3,12 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bilex.aligners import get_method
-from bilex.aligners.maps import Map
+from bilex import BilexError
+from bilex.aligners import Map, get_method
 from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.spelling import identical_strings, numerals, romanised, sound_key, spelled_alike
 from bilex.aligners.starts import unsupervised_similarity_distributions
-from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from planted import planted
 

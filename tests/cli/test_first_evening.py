@@ -272,8 +272,8 @@ def test_a_misspelt_encoder_is_answered_with_the_nearest_name(
         raise OSError("no such model")
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", refuse)
+    from bilex import BilexError
     from bilex.cli.align import check_lm
-    from bilex.core.errors import BilexError
 
     def offline(*args: object) -> None:
         raise OSError("no route")

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bilex import ManyLanguages
 from bilex.cli import run
 from bilex.cli.lexicon import spread
 from bilex.evaluation import evaluate
-from bilex.model.many import ManyLanguages
 from many_planted import PlantedMany, planted_many
 
 WORLD = planted_many("en fi ru", noise=0.5)

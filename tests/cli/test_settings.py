@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli.align import parse_settings
-from bilex.core.errors import BilexError
 
 
 @dataclass(kw_only=True, repr=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.core.progress import SILENT
 from bilex.core.reading import FileReport
 from bilex.corpus.preparing import read_texts

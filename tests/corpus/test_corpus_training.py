@@ -17,18 +17,10 @@ import psutil
 import pytest
 from made_text import WORDS, write_texts
 
+from bilex import BilexError
 from bilex.cli import BAD_INPUT, OK, run
-from bilex.core.errors import BilexError
-from bilex.corpus import TrainingSettings, train_vectors
-from bilex.corpus.preparing import (
-    BoundedCounts,
-    PhraseCounts,
-    Preparation,
-    find_phrases,
-    join_phrases,
-    npmi,
-    prepare,
-)
+from bilex.corpus import Preparation, TrainingSettings, prepare, train_vectors
+from bilex.corpus.preparing import BoundedCounts, PhraseCounts, find_phrases, join_phrases, npmi
 from bilex.corpus.tokens import Tokeniser
 from bilex.vectors import WordVectors
 

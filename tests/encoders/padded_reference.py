@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from bilex.encoders.model import WordEncoder
+from bilex.encoders import WordEncoder
 
 WORDS = ["ab", "abc", "a", "hello", "world", "ab", "tuning", "zz", "contrast"]
 

@@ -12,9 +12,8 @@ import pytest
 import torch
 from padded_reference import padded_vectors
 
-from bilex.core.errors import BilexError
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.settings import TuningSettings
+from bilex import BilexError
+from bilex.encoders import TuningSettings, WordEncoder
 from bilex.encoders.tuning import TrainingPairs, Tuner, contrastive_loss, whole_batch_loss
 
 SOURCE = ["dog", "cat", "house", "a", "tree", "water", "sun", "moon", "hand", "book", "dogs"]

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from test_stage_c2 import SETTINGS, languages
 
+from bilex import C2
 from bilex.aligners.procrustes import Procrustes
-from bilex.encoders import tuning
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.settings import C2
-from bilex.encoders.stage import Combination, mixed_views
+from bilex.encoders import Combination, WordEncoder, tuning
+from bilex.encoders.stage import mixed_views
 from bilex.fit import fit, trial
 from bilex.fit.trial import hold_out, word_scores
 from bilex.vectors.stored import unit_rows

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
-from bilex.encoders import opening
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.settings import Reading
+from bilex import BilexError
+from bilex.encoders import Reading, WordEncoder, opening
 
 TEXT = """
 house dog running the unbelievable don't naïve café œuvre Straße ﬁne ½ Ⅷ Ａｂｃ talo koira juoksemassa maa

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.core.errors import BilexError
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.settings import PRESETS, Reading, TuningSettings, lightened, preset_for
+from bilex import BilexError
+from bilex.encoders import PRESETS, Reading, TuningSettings, WordEncoder
+from bilex.encoders.settings import lightened, preset_for
 
 
 @pytest.mark.parametrize("kind", ["bert", "mt5"])

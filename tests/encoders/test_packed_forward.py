@@ -9,7 +9,8 @@ import pytest
 import torch
 from padded_reference import WORDS, padded_vectors
 
-from bilex.encoders.model import TokenTable, WordEncoder, pack
+from bilex.encoders import WordEncoder
+from bilex.encoders.model import TokenTable, pack
 
 CPU = torch.device("cpu")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.induction import induce_pairs
-from bilex.core.errors import BilexError
-from bilex.encoders.settings import TuningSettings
+from bilex.encoders import TuningSettings
 from bilex.encoders.tuning import ENOUGH_SEEDS, hard_negatives, positive_pairs, training_pairs
 from bilex.vectors.stored import unit_rows
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from bilex import C2, BilexError
 from bilex.aligners import get_method
 from bilex.cli import run
-from bilex.core.errors import BilexError
-from bilex.encoders.model import WordEncoder, encode_cached
-from bilex.encoders.settings import C2, TuningSettings
-from bilex.encoders.stage import Combination, generalised_procrustes, run_stage_c2
+from bilex.encoders import Combination, TuningSettings, WordEncoder, run_stage_c2
+from bilex.encoders.model import encode_cached
+from bilex.encoders.stage import generalised_procrustes
 from bilex.encoders.tuning import Tuner
 from bilex.fit import fit
 from bilex.lexicon import Lexicon

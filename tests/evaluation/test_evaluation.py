@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.evaluation import evaluate
 from bilex.evaluation.result import bootstrap_intervals, mean_metrics
 from bilex.lexicon import Lexicon

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.evaluation import evaluate
 from bilex.evaluation.without_gold import judge
 from bilex.model import Calibration, Translator

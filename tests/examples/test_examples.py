@@ -15,8 +15,7 @@ import from_text
 import own_vectors
 import paper_table
 import plain_c1
-from bilex import Lexicon, Translator, evaluate
-from bilex.aligners.c1 import C1
+from bilex import C1, Lexicon, Translator, evaluate
 from bilex.corpus import TrainingSettings
 from bilex_bench.grid import Grid
 from bilex_bench.store import ResultsStore

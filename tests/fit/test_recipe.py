@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import bilex
-from bilex import C1, C2, Lexicon, Translator
+from bilex import C1, C2, BilexError, Lexicon, Translator
 from bilex.aligners.procrustes import Procrustes
-from bilex.core.errors import BilexError
-from bilex.encoders.settings import TuningSettings
+from bilex.encoders import TuningSettings
 from bilex.fit import fit
 from planted import planted
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bilex.aligners.c1 import C1
+from bilex import C1, BilexError
 from bilex.aligners.lnmap import LNMap
 from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
-from bilex.core.errors import BilexError
 from bilex.fit import fit, trial
 from bilex.fit.calibration import AnswerRecords, answer_records
 from bilex.fit.trial import Decisions, hold_out, word_scores

@@ -14,7 +14,7 @@ from types import FrameType
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.lexicon import Lexicon
 from bilex.lexicon.formats import read, xlsx
 from bilex.lexicon.reading import Layout

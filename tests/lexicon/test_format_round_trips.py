@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bilex import BilexError
 from bilex.cli import run
-from bilex.core.errors import BilexError
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats import WriteOptions, all_formats, format_named, read, text_of, write

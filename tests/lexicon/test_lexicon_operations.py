@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.lexicon import Lexicon
 from bilex.lexicon.statistics import band_of
 

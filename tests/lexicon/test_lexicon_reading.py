@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.lexicon import Lexicon
 
 

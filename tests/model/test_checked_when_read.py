@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bilex.aligners.maps import Map
+from bilex import C2, BilexError
+from bilex.aligners import Map
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
-from bilex.core.errors import BilexError
-from bilex.encoders.settings import C2
 from bilex.model import Translator
 from bilex.model.unknown import Remapped
 from planted import planted

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners import Map
+from bilex.aligners.maps import Linear, Unit
 from bilex.aligners.procrustes import Procrustes
 from bilex.core.manifest import ModelFiles
-from bilex.encoders.stage import Combination
+from bilex.encoders import Combination
 from bilex.model import Translator, unknown
 from bilex.model.unknown import FromEncoder, FromSubwords, Remapped
 from bilex.vectors.stored import unit_rows
@@ -67,7 +68,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("mixing", [0.4, "auto"])
 def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) -> None:
-    from bilex.encoders.settings import C2, TuningSettings
+    from bilex import C2
+    from bilex.encoders import TuningSettings
 
     world = planted(500, 16, 0.6)
     tuning = TuningSettings(negatives=2, epochs=1, batch_size=50, induced=0)
@@ -94,8 +96,8 @@ def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) 
 def test_the_device_of_a_loaded_translator_is_that_of_its_encoder(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bilex.encoders.model import WordEncoder
-    from bilex.encoders.settings import C2
+    from bilex import C2
+    from bilex.encoders import WordEncoder
 
     world = planted(120, 16, 0.6)
     stage = C2(tiny, mixing=0.4, tune=False, device="cpu")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.filters import read_tags, read_words, word_filter

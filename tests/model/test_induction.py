@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from planted import Planted

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import BAD_INPUT, run
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.lexicon.lemmas import lemmatiser
 from bilex.model import Translator

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
-from bilex.core.errors import BilexError
-from bilex.encoders.stage import Combination
+from bilex.encoders import Combination
 from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
 from bilex.model import Translator

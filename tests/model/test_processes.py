@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bilex.aligners.maps import Map
-from bilex.core.errors import BilexError
-from bilex.encoders.stage import Combination
+from bilex import BilexError
+from bilex.aligners import Map
+from bilex.encoders import Combination
 from bilex.model import Translator
 from bilex.model.unknown import FromEncoder
 from planted import Planted

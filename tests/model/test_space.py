@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors

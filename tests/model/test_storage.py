@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
-from bilex.core.errors import BilexError
 from bilex.core.files import sha256
 from bilex.model import Translator
 from bilex.vectors import Subwords, WordVectors

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bilex import BilexError
 from bilex.aligners.procrustes import Procrustes
-from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.answers import closest_spellings
 from bilex.vectors import WordVectors

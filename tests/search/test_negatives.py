@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from bilex import BilexError
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
-from bilex.core.errors import BilexError
 from bilex.search import plain
 from bilex.search.low_precision.bfloat16 import UNIT_ERROR
 from bilex.search.negatives import Forbidden, HardNegatives, Moment, to_units

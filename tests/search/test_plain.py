@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.search import cpu, plain, top_k
 
 RANDOM = np.random.default_rng(5)

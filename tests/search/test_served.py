@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.core.machine import Processor
 from bilex.search import cpu, plain
 from bilex.search.cpu import ServedKeys

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.search import (
     KeySearch,
     cpu,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tools" / "fuzz_readers.py"

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.vectors import WordVectors, folder
 
 DATA = Path(__file__).parent / "data"

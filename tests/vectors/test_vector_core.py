@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from bilex import BilexError
 from bilex.aligners import get_method
 from bilex.aligners.preparation import UnitRows
-from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import unit_rows, unit_rows_float32
 from planted import planted

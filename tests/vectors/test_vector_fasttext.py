@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.core import ngram_buckets
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.core.files import sha256
 from bilex.vectors import WordVectors, folder
 from bilex.vectors.formats import format_of_name

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import read_tensors, write_matrix
 from bilex.vectors.stored import StoredRows, row_blocks

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.vectors import WordVectors, word2vec
 from bilex.vectors.kernels import BLANK, BROKEN, FINE, UNSURE, parse_lines
 

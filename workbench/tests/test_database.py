@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.model import Translator
 from bilex_workbench import database
 from bilex_workbench.database import Database, fact, repair, review_file, set_facts

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex_workbench.examples import corpus_file, opened_corpus
 
 ENGLISH = [

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
-from bilex.encoders.stage import Combination, mixed_views
-from bilex.model import Answer, Translator
-from bilex.model.answers import Translation
+from bilex import BilexError
+from bilex.encoders import Combination
+from bilex.encoders.stage import mixed_views
+from bilex.model import Answer, Translation, Translator
 from bilex.model.unknown import FromEncoder
 from bilex.vectors.stored import unit_rows
 from bilex_workbench.api import ProblemError

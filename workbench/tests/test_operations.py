@@ -10,7 +10,7 @@ import sys
 import pytest
 from tools.attack_workbench import other_model, pairs, prepared
 
-from bilex.core.errors import BilexError
+from bilex import BilexError
 from bilex.model import Translator
 from bilex.model.storage import replace_calibration
 from bilex_workbench import learn, versions

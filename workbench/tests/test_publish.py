@@ -14,7 +14,8 @@ import zipfile
 import pytest
 
 from bilex.cli import run
-from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon import Entry
+from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats.tables import defused, restored
 from bilex_workbench.cli.serve import listening
 from bilex_workbench.site import Cover, ontolex

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bilex import ManyLanguages
 from bilex.aligners.procrustes import Procrustes
 from bilex.model import Translator
 from bilex.model.joining import join
-from bilex.model.many import ManyLanguages
 from many_planted import PlantedMany, planted_many
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.core.errors import BilexError
+from bilex import BilexError, ManyLanguages
 from bilex.model import Translator
 from bilex.model.joining import join
-from bilex.model.many import ManyLanguages
 from bilex.model.provenance import Provenance
 from many_planted import PlantedMany, share_right
 

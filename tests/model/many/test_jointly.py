@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex import C1, BilexError, ManyLanguages
 from bilex.aligners import c1 as c1_module
 from bilex.aligners.advanced import advanced_maps, check_connected, joint_maps, rotate_together
-from bilex.aligners.c1 import C1
-from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.model.jointly import align_languages, fit_jointly, split_together
-from bilex.model.many import ManyLanguages
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 from many_planted import PlantedMany, planted_many, share_right

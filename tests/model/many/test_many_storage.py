@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.aligners.c1 import C1
-from bilex.core.errors import BilexError
+from bilex import C1, BilexError, ManyLanguages
 from bilex.model import Translator
 from bilex.model.jointly import align_languages
-from bilex.model.many import ManyLanguages
 from bilex.model.storage import describe_many
 from bilex.vectors import Subwords
 from many_planted import PlantedMany
