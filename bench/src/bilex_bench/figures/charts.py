@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,14 +43,12 @@ _MOST_LINES = 10
 _TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h"}
 
 
-def heat_maps(data: PlotData) -> list[Drawing]:
+def heat_maps(data: PlotData) -> Iterator[Drawing]:
     """P@1 of every direction by every method, for each data set and seed size with two methods or more."""
-    return [
-        _heat_map(sheet, seeds)
-        for sheet in data.sheets
-        for seeds in sheet.seeds
-        if len(compared(sheet, seeds)) > 1
-    ]
+    for sheet in data.sheets:
+        for seeds in sheet.seeds:
+            if len(compared(sheet, seeds)) > 1:
+                yield _heat_map(sheet, seeds)
 
 
 def _heat_map(sheet: Sheet, seeds: str) -> Drawing:
@@ -102,15 +100,13 @@ def _write_cells(axes: Axes, mesh: QuadMesh, scores: npt.NDArray[np.float64]) ->
         axes.text(j + 0.5, i + 0.5, "–" if np.isnan(score) else f"{score:.1f}", **look)
 
 
-def lambda_curves(data: PlotData) -> list[Drawing]:
+def lambda_curves(data: PlotData) -> Iterator[Drawing]:
     """P@1 against λ, for each data set, seed size and stage C2 that was run at three or more λ."""
-    drawings = []
     for sheet in data.sheets:
         levels = {r.setup.family: r for r in sheet.results if r.setup.lm is None}
         for seeds in sheet.seeds:
             for name, curves in _curves(sheet, seeds).items():
-                drawings.append(_lambda_curves(sheet, seeds, name, curves, levels))
-    return drawings
+                yield _lambda_curves(sheet, seeds, name, curves, levels)
 
 
 def _curves(sheet: Sheet, seeds: str) -> dict[str, list[list[Result]]]:
@@ -208,9 +204,8 @@ def _curve_points(
     ]
 
 
-def frequency(data: PlotData) -> list[Drawing]:
+def frequency(data: PlotData) -> Iterator[Drawing]:
     """P@1 by the frequency of the query word: one plot per data set, with a panel for each seed size."""
-    drawings = []
     for sheet in data.sheets:
         shown = [_few_lines(comparison) for comparison in data.comparisons(sheet)]
         if shown:
@@ -222,19 +217,16 @@ def frequency(data: PlotData) -> list[Drawing]:
             handles = [lines[name] for name in names]
             figure.legend(handles=handles, loc="outside lower center", ncols=_COLUMNS)
             notes = "".join(dict.fromkeys(comparison.note for comparison in shown))
-            drawings.append(
-                finished(
-                    figure,
-                    panels,
-                    kind=FREQUENCY,
-                    name=(sheet.dataset,),
-                    title=f"Frequent and rare words: {sheet.dataset}",
-                    caption="P@1 by CSLS over all pairs and both directions, in bands of the frequency rank "
-                    "of the query word; n is the number of words in a band. Bands hold other words of "
-                    f"other directions: compare methods within a band rather than bands.{notes}",
-                )
+            yield finished(
+                figure,
+                panels,
+                kind=FREQUENCY,
+                name=(sheet.dataset,),
+                title=f"Frequent and rare words: {sheet.dataset}",
+                caption="P@1 by CSLS over all pairs and both directions, in bands of the frequency rank "
+                "of the query word; n is the number of words in a band. Bands hold other words of "
+                f"other directions: compare methods within a band rather than bands.{notes}",
             )
-    return drawings
 
 
 def _side_by_side(panels: int, height: float, entries: int, *, sharex: bool) -> tuple[Figure, Any]:
@@ -311,9 +303,8 @@ def readable(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def time_accuracy(data: PlotData) -> list[Drawing]:
+def time_accuracy(data: PlotData) -> Iterator[Drawing]:
     """Accuracy against time: one plot per data set, with a panel for each seed size and kind of device."""
-    drawings = []
     for sheet in data.sheets:
         panels = [
             (f"{comparison.title}, {device}", device, points)
@@ -322,8 +313,7 @@ def time_accuracy(data: PlotData) -> list[Drawing]:
         ]
         if panels:
             notes = "".join(comparison.note for comparison in data.comparisons(sheet))
-            drawings.append(_time(data, sheet.dataset, panels, notes))
-    return drawings
+            yield _time(data, sheet.dataset, panels, notes)
 
 
 def _points(comparison: Comparison) -> dict[str, list[Point]]:

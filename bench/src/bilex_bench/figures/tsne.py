@@ -6,6 +6,7 @@ which words belong together; the links are drawn afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +43,7 @@ _PANELS = {
 _COLUMNS, _MOST_PAIRS, _PERPLEXITY = 3, 200, 30
 
 
-def draw(data: PlotData, progress: Progress = SILENT) -> list[Drawing]:
+def draw(data: PlotData, progress: Progress = SILENT) -> Iterator[Drawing]:
     """One plot for each pair and seed size for which vectors were kept."""
     chosen = [
         shown
@@ -51,15 +52,13 @@ def draw(data: PlotData, progress: Progress = SILENT) -> list[Drawing]:
         for seeds in sheet.seeds
         if (shown := _richest(sheet, pair, seeds)) is not None
     ]
-    drawings = []
     with progress.task("t-SNE", sum(len(samples) for _, _, samples in chosen)) as task:
         for name, result, samples in chosen:
             projections = {}
             for panel, sample in samples.items():
                 projections[panel] = projected(sample)
                 task.advance()
-            drawings.append(_drawing(name, result, samples, projections))
-    return drawings
+            yield _drawing(name, result, samples, projections)
 
 
 def _richest(sheet: Sheet, pair: str, seeds: str) -> tuple[str, Result, dict[str, WordSample]] | None:

@@ -27,7 +27,7 @@ from bilex_bench.tables.words import example_tables, significance_tables
 
 __all__ = ["TABLE_NAMES", "Table", "build_tables"]
 
-_BUILDERS: dict[str, Callable[[Sheet], list[Table]]] = {
+_BUILDERS: dict[str, Callable[[Sheet], Iterable[Table]]] = {
     "main": main_tables,
     "full": full_tables,
     "panlex": panlex_tables,
@@ -78,7 +78,7 @@ def build_tables(
     for sheet in found:
         whole = replace(sheet, baseline=baseline, predictions=predictions)
         for name in wanted:
-            for table in _BUILDERS[name](whole):
+            for table in (one for one in _BUILDERS[name](whole) if one.rows):
                 tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
     return tables
 

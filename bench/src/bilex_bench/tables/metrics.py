@@ -18,16 +18,16 @@ _CSLS: Mapping[str, Retrieval] = {"": "csls"}
 _NN_AND_CSLS: Mapping[str, Retrieval] = {"NN": "nn", "CSLS": "csls"}
 
 
-def main_tables(sheet: Sheet) -> list[Table]:
+def main_tables(sheet: Sheet) -> Iterator[Table]:
     """P@1 by CSLS, means by language; as in the paper of aligners and of stage C2 over C1."""
     if sheet.benchmark == "panlex":
-        return []
+        return
     chosen = sheet.only(
         method
         for method in without_sweep(sheet.methods)
         if not is_ablation(method.setup) and (method.setup.lm is None or method.setup.method == "c1")
     )
-    return _metric_tables(
+    yield _metric_table(
         chosen,
         "main",
         "P@1 by language",
@@ -38,13 +38,12 @@ def main_tables(sheet: Sheet) -> list[Table]:
     )
 
 
-def full_tables(sheet: Sheet) -> list[Table]:
+def full_tables(sheet: Sheet) -> Iterator[Table]:
     """P@1 by NN and CSLS in every direction, one table for each number of seeds, all methods."""
-    tables = []
     for size in sheet.seeds if sheet.benchmark != "panlex" else ():
         methods = without_sweep(sheet.methods)
         chosen = sheet.only(m for m in methods if any(name == size for _, name in m.runs))
-        tables += _metric_tables(
+        yield _metric_table(
             chosen,
             f"full-{size}",
             f"P@1 in every direction, {size} seeds",
@@ -52,18 +51,17 @@ def full_tables(sheet: Sheet) -> list[Table]:
             ["direction", *(m.name for m in chosen.methods)],
             [row[1:] for row in _mean_rows(chosen, retrievals=_NN_AND_CSLS) if row[0] == size],
         )
-    return tables
 
 
-def panlex_tables(sheet: Sheet) -> list[Table]:
+def panlex_tables(sheet: Sheet) -> Iterator[Table]:
     """P@1 by CSLS on PanLex-BLI, where each direction has its own dictionaries."""
     if sheet.benchmark != "panlex":
-        return []
+        return
 
     def forward(directions: Sequence[Direction]) -> Groups:
         return _with_mean([direction for direction in directions if direction.name == "forward"])
 
-    return _metric_tables(
+    yield _metric_table(
         sheet,
         "panlex",
         "PanLex-BLI",
@@ -73,9 +71,8 @@ def panlex_tables(sheet: Sheet) -> list[Table]:
     )
 
 
-def over_others_tables(sheet: Sheet) -> list[Table]:
+def over_others_tables(sheet: Sheet) -> Iterator[Table]:
     """Each aligner that stage C2 was built on, alone and under it, where several were."""
-    tables = []
     for lm in _models(sheet):
         stages = sheet.only(_stages(sheet, lm))
         if len({method.setup.method for method in stages.methods}) < 2:
@@ -88,7 +85,7 @@ def over_others_tables(sheet: Sheet) -> list[Table]:
             directions = [d for d in stages.directions(seeds) if several[d.pair] > 1]
             for name, those in _with_mean(directions) if directions else ():
                 rows.append([seeds, name, *(_mean_metrics(m, those, seeds) for m in chosen.methods)])
-        tables += _metric_tables(
+        yield _metric_table(
             chosen,
             "c2-over-others",
             f"Stage C2 over other methods, {lm}",
@@ -97,10 +94,9 @@ def over_others_tables(sheet: Sheet) -> list[Table]:
             ["seeds", "direction", *(m.name for m in chosen.methods)],
             rows,
         )
-    return tables
 
 
-def language_model_tables(sheet: Sheet) -> list[Table]:
+def language_model_tables(sheet: Sheet) -> Iterator[Table]:
     """C1 alone, stage C2 over it with each language model, and the paper's models where it reports them."""
     stages = [m for lm in _models(sheet) for m in _stages(sheet, lm) if m.setup.method == "c1"]
     alone = [found for stage in stages if (found := _aligner_alone(sheet, stage))][:1]
@@ -130,7 +126,7 @@ def language_model_tables(sheet: Sheet) -> list[Table]:
         for lm in dict.fromkeys(paper.LM_NAMES.values() if chosen.benchmark == "xling" else ())
         if lm not in ours and any(reported(lm, those[:1], seeds).has_any for seeds, _, those in rows)
     ]
-    return _metric_tables(
+    yield _metric_table(
         chosen,
         "lms",
         "Stage C2 with other language models",
@@ -148,7 +144,7 @@ def language_model_tables(sheet: Sheet) -> list[Table]:
     )
 
 
-def mixing_tables(sheet: Sheet) -> list[Table]:
+def mixing_tables(sheet: Sheet) -> Iterator[Table]:
     """The mean over directions by λ, for each stage C2 that was mixed with several."""
     stages: dict[str, dict[str, Method]] = {}
     for method in sheet.methods:
@@ -174,7 +170,7 @@ def mixing_tables(sheet: Sheet) -> list[Table]:
     choice = []
     if auto:
         choice = [f"auto chose λ from {auto[0]:g} to {auto[-1]:g}, {auto[len(auto) // 2]:g} in the middle."]
-    return _metric_tables(
+    yield _metric_table(
         chosen,
         "lambda",
         "The weight λ of the language model",
@@ -186,7 +182,7 @@ def mixing_tables(sheet: Sheet) -> list[Table]:
     )
 
 
-def ablation_tables(sheet: Sheet) -> list[Table]:
+def ablation_tables(sheet: Sheet) -> Iterator[Table]:
     """C1 with and without its parts, models alone, mixtures at the paper's λ; none without an ablation."""
     chosen = sheet.only(
         m
@@ -194,7 +190,7 @@ def ablation_tables(sheet: Sheet) -> list[Table]:
         if m.setup.method == "c1" and (m.setup.lm is None or m.setup.mixing in (PAPER_MIXING, 1))
     )
     if not any(is_ablation(method.setup) for method in chosen.methods):
-        return []
+        return
 
     def cell(method: Method, directions: Sequence[Direction], seeds: str, row: str) -> Metrics:
         """Our means, with the paper's over all its pairs."""
@@ -207,7 +203,7 @@ def ablation_tables(sheet: Sheet) -> list[Table]:
             metrics, {name: reported_by_name(found.names, seeds, row, r) for name, r in _NN_AND_CSLS.items()}
         )
 
-    return _metric_tables(
+    yield _metric_table(
         chosen,
         "ablation",
         "What each part is worth",
@@ -222,7 +218,7 @@ def ablation_tables(sheet: Sheet) -> list[Table]:
     )
 
 
-def leak_free_tables(sheet: Sheet) -> list[Table]:
+def leak_free_tables(sheet: Sheet) -> Iterator[Table]:
     """Means of the standard score, and of that without words whose pairs were seeds."""
     rows: list[list[Value]] = []
     for seeds in sheet.seeds:
@@ -236,20 +232,16 @@ def leak_free_tables(sheet: Sheet) -> list[Table]:
             lost = {name: None if a is None or b is None else b - a for name, (a, b) in both.items()}
             if standard.has_any:
                 rows.append([seeds, method.name, standard, without, Metrics(lost)])
-    if not rows:
-        return []
     columns = ["seeds", "method", "standard", "leak-free", "difference"]
-    return [
-        Table(
-            "leak-free",
-            "Standard and leak-free P@1",
-            "Means of P@1 × 100 over directions: over all covered test words (standard), and without the "
-            "words that have a test pair in the training dictionary (leak-free).",
-            columns,
-            rows,
-            _notes(sheet, columns, rows),
-        )
-    ]
+    yield Table(
+        "leak-free",
+        "Standard and leak-free P@1",
+        "Means of P@1 × 100 over directions: over all covered test words (standard), and without the "
+        "words that have a test pair in the training dictionary (leak-free).",
+        columns,
+        rows,
+        _notes(sheet, columns, rows),
+    )
 
 
 def _with_mean(directions: Sequence[Direction]) -> Groups:
@@ -342,7 +334,7 @@ def _aligner_alone(sheet: Sheet, stage: Method) -> Method | None:
     return next((m for m in aligners if any(r.setup.family in families for r in m.results)), None)
 
 
-def _metric_tables(
+def _metric_table(
     sheet: Sheet,
     name: str,
     title: str,
@@ -352,13 +344,13 @@ def _metric_tables(
     notes: Sequence[str] = (),
     *,
     means: str = "a mean goes over the same directions as ours",
-) -> list[Table]:
-    """A table with the best metrics marked, and notes; none without metrics.
+) -> Table:
+    """A table with the best metrics marked, and notes; without rows where there are no metrics.
 
     Where some cells of a column have reported metrics, the others get dashes.
     """
     if not any(isinstance(cell, Metrics) and cell.has_any for row in rows for cell in row):
-        return []
+        return Table(name, title, caption, columns, [])
     reported = [
         next((cell.reported for cell in column if isinstance(cell, Metrics) and cell.reported), {})
         for column in zip(*rows, strict=True)
@@ -376,7 +368,7 @@ def _metric_tables(
     ]
     grouped = isinstance(rows[0][1], str)
     every = [*_notes(sheet, columns, finished, means), *notes]
-    return [Table(name, title, caption, columns, finished, every, grouped)]
+    return Table(name, title, caption, columns, finished, every, grouped)
 
 
 def _notes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bilex_bench.results import Result
@@ -13,7 +13,7 @@ from bilex_bench.tables.table import Plain, Table, Value, number
 _STEPS = ("fit", "tune", "encode", "combine", "trial", "evaluate")
 
 
-def coverage_tables(sheet: Sheet) -> list[Table]:
+def coverage_tables(sheet: Sheet) -> Iterator[Table]:
     """How much of each test dictionary the vectors know, and how much of it was among the seeds."""
     rows: list[list[Value]] = []
     for seeds in sheet.seeds:
@@ -24,7 +24,7 @@ def coverage_tables(sheet: Sheet) -> list[Table]:
                 for result in method.runs.get((direction.pair, seeds), ())
             )
             rows += [[seeds, str(direction), *found] for found in counts]
-    table = Table(
+    yield Table(
         "coverage",
         "Coverage of the test dictionaries",
         "Distinct source words of the test dictionary, those with a pair that the vectors know (over "
@@ -35,7 +35,6 @@ def coverage_tables(sheet: Sheet) -> list[Table]:
         ],
         rows,
     )
-    return [table] if rows else []
 
 
 def _counts(scored: Mapping[str, Any]) -> tuple[Plain, ...]:
@@ -50,7 +49,7 @@ def _counts(scored: Mapping[str, Any]) -> tuple[Plain, ...]:
     )
 
 
-def cost_tables(sheet: Sheet) -> list[Table]:
+def cost_tables(sheet: Sheet) -> Iterator[Table]:
     """Median seconds of each step, and peak memory, by method, seeds and machine."""
     rows: list[list[Value]] = []
     for method in without_sweep(sheet.methods):
@@ -65,7 +64,7 @@ def cost_tables(sheet: Sheet) -> list[Table]:
             greatest = (max((p for p in values if p is not None), default=None) for values in peaks)
             memory = (number(peak, 2) for peak in greatest)
             rows.append([method.name, seeds, *map(_seconds, medians), *memory, number(len(results)), machine])
-    table = Table(
+    yield Table(
         "cost",
         "Time and memory",
         "Median seconds of each step over the setups of a method; the greatest memory of any of them.",
@@ -79,7 +78,6 @@ def cost_tables(sheet: Sheet) -> list[Table]:
             "Memory is that of the whole process while a method and all that is built on it ran.",
         ),
     )
-    return [table] if rows else []
 
 
 def _seconds(seconds: float | None) -> Plain:
@@ -96,7 +94,7 @@ def _machine(result: Result) -> str:
     return f"{name}, {threads} threads" if threads else name
 
 
-def missing_tables(sheet: Sheet) -> list[Table]:
+def missing_tables(sheet: Sheet) -> Iterator[Table]:
     """Setups that failed with their reasons, and pairs that a method was not run on."""
     failed = {(name_of(r.setup), r.setup.pair, r.setup.seeds) for r in sheet.failed}
     rows: list[list[Value]] = [
@@ -111,11 +109,10 @@ def missing_tables(sheet: Sheet) -> list[Table]:
             ]
             if 0 < len(holes) < len(sheet.pairs):
                 rows.append([method.name, seeds, ", ".join(holes), "not run"])
-    table = Table(
+    yield Table(
         "missing",
         "What is missing",
         "Setups that failed, and pairs on which a method was not run that others with these seeds have.",
         ["method", "seeds", "pairs", "why"],
         rows,
     )
-    return [table] if rows else []

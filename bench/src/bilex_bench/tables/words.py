@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,11 +20,11 @@ _EXAMPLE_METHODS = ("C1 w/o CL", "C1", "C2 (C1)")
 _ANSWERS, _EXAMPLES = 5, 2
 
 
-def significance_tables(sheet: Sheet) -> list[Table]:
+def significance_tables(sheet: Sheet) -> Iterator[Table]:
     """Every method against the baseline: over all directions together, and in each direction."""
     against = _baseline(sheet)
     if against is None:
-        return []
+        return
     methods = [method for method in without_sweep(sheet.methods) if method is not against]
     pooled: list[tuple[str, str, significance.Difference]] = []
     single: dict[tuple[str, Direction, str], tuple[float, float]] = {}  # difference and p
@@ -43,9 +43,8 @@ def significance_tables(sheet: Sheet) -> list[Table]:
                         float(found.mean()),
                         significance.sign_flip_p(found),
                     )
-    if not pooled:
-        return []
-    return [_pooled_table(against.name, pooled), _single_table(sheet, against.name, single)]
+    yield _pooled_table(against.name, pooled)
+    yield _single_table(sheet, against.name, single)
 
 
 def _baseline(sheet: Sheet) -> Method | None:
@@ -134,7 +133,7 @@ def _p(value: float) -> Plain:
     return number(value, text=f"{value:.4f}" if value >= _LEAST_P else f"< {_LEAST_P:.4f}")
 
 
-def example_tables(sheet: Sheet) -> list[Table]:
+def example_tables(sheet: Sheet) -> Iterator[Table]:
     """In each direction some words that the last of up to three methods gets right and the first does not.
 
     As many words for which the opposite holds are beside them. They are taken evenly from all such
@@ -152,11 +151,9 @@ def example_tables(sheet: Sheet) -> list[Table]:
         for direction in DIRECTIONS:
             if all(those.get(direction) for those in answers):
                 rows += _example_rows(Direction(pair, direction), [those[direction] for those in answers])
-    if not rows:
-        return []
-    first, last = methods[0].name, methods[-1].name
-    return [
-        Table(
+    if rows:
+        first, last = methods[0].name, methods[-1].name
+        yield Table(
             "examples",
             "Translation examples",
             f"The {_ANSWERS} best answers by CSLS, {seeds} seeds; right ones are bold. Gain: {last} "
@@ -168,7 +165,6 @@ def example_tables(sheet: Sheet) -> list[Table]:
                 "the test dictionary; their number is beside the effect."
             ],
         )
-    ]
 
 
 def _example_methods(methods: Sequence[Method]) -> list[Method]:
