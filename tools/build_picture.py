@@ -3,9 +3,9 @@
     python tools/build_picture.py                       90 seconds on 2 cores
     python tools/build_picture.py --method advanced     seconds
 
-Every drawn word is of the test dictionary, so no method has learned from it. Both halves of the picture
-are drawn in the same way: the axes are the first two principal components of the points that are shown,
-English and Finnish together. Nothing about the pairs or the topics goes into the projection.
+Every word is from the test dictionary, so no method has learned from it. In both halves the axes are the
+first two principal components of the points shown, English and Finnish together; the projection does not
+know the pairs or the topics.
 """
 
 from __future__ import annotations

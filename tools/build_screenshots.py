@@ -14,6 +14,7 @@ import io
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ LARGEST = 80_000
 RETRAINING_S = 300.0
 DECISIONS = 60
 AUDITED = 800
+Translations = Mapping[str, Sequence[str]]  # of the words of the test dictionary
 
 
 def fit(path: Path, method: str) -> None:
@@ -48,7 +50,7 @@ def fit(path: Path, method: str) -> None:
     Translator(get_method(method)()).fit(source, target, seeds, languages=("en", "fi")).save(path)
 
 
-def decide(page: Any, truth: dict[str, list[str]]) -> None:
+def decide(page: Any, truth: Translations) -> None:
     """Two reviewers who know the test dictionary; the second is strict and accepts one translation only."""
     for place, source in enumerate(list(truth)[:DECISIONS]):
         for reviewer in ("aino", "ben") if place % 4 == 0 else ("aino",):
@@ -61,7 +63,7 @@ def decide(page: Any, truth: dict[str, list[str]]) -> None:
             page.api("review/decide", "POST", {**body, "candidates": words, "note": "", "kind": "review"})
 
 
-def audit(page: Any, truth: dict[str, list[str]]) -> None:
+def audit(page: Any, truth: Translations) -> None:
     """A blind audit by somebody who knows the test dictionary and skips every other word."""
     order = {"size": AUDITED, "reviewer": "aino", "random_seed": 1, "min_confidence": None, "max_rank": None}
     page.api("audit", "POST", order)
@@ -69,28 +71,15 @@ def audit(page: Any, truth: dict[str, list[str]]) -> None:
         items = page.api("audit/next?reviewer=aino&count=1")["items"]
         if not items:
             return
-        number, right = (
-            items[0]["number"],
-            [word for word in items[0]["candidates"] if word in truth.get(items[0]["source"], [])],
-        )
-        verdict = "skip" if items[0]["source"] not in truth else "accept" if right else "none"
-        body = {
-            "number": number,
-            "reviewer": "aino",
-            "right": right,
-            "typed": [],
-            "note": "",
-            "verdict": verdict,
-        }
+        item, known = items[0], truth.get(items[0]["source"], ())
+        right = [word for word in item["candidates"] if word in known]
+        verdict = "skip" if not known else "accept" if right else "none"
+        body = {"number": item["number"], "reviewer": "aino", "right": right, "verdict": verdict}
         page.api("audit/decide", "POST", body)
 
 
 def picture(page: Any, name: str, output: Path) -> None:
-    """Write what the browser shows, in 64 colours.
-
-    Raises:
-        BilexError: The picture is larger than a picture of the documentation may be.
-    """
+    """Write what the browser shows, in 64 colours; a large picture is an error."""
     shown = Image.open(io.BytesIO(page.driver.get_screenshot_as_png())).convert("RGB")
     packed = io.BytesIO()
     shown.quantize(64, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
@@ -102,7 +91,7 @@ def picture(page: Any, name: str, output: Path) -> None:
     print(f"workbench-{name}.png: {len(taken):,} bytes")
 
 
-def take(page: Any, truth: dict[str, list[str]], output: Path) -> None:
+def take(page: Any, truth: Translations, output: Path) -> None:
     """Take all pictures."""
     page.run("localStorage.setItem('bilex-reviewer', 'aino')")
     page.resize(1100, 940)
@@ -154,10 +143,7 @@ def main() -> None:
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         parser.error("chromium and chromedriver are needed; install them first.")
-    test = Lexicon.load(sample_path() / "test.tsv")
-    truth: dict[str, list[str]] = {}
-    for source, target in test.pairs:
-        truth.setdefault(source, []).append(target)
+    truth = Lexicon.load(sample_path() / "test.tsv").translations()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fit(folder / "en-fi", given.method)

@@ -1,16 +1,15 @@
-"""Write docs/quickstart.md: a first session with the packaged sample, typed by a program.
+"""Write docs/quickstart.md: a first session with the packaged sample.
 
     python tools/build_session.py               about a minute on 2 idle cores
     python tools/build_session.py --output -    to the screen
 
-Every line after a $ is run as it stands, in a fresh folder; what follows it is its output. Progress, dates
-and durations are left out, since they are never the same twice.
+Every line after a $ is run in a new folder; its output follows. Progress, dates and durations are left out,
+because they differ between runs.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 import subprocess
@@ -77,34 +76,23 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
     return "\n\n".join([start, *parts]) + "\n"
 
 
-def _step(said: str, command: str, folder: Path) -> Iterator[str]:
-    if said:
-        yield said
-    stated = "\n".join(
-        line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line)
-    )
+def _step(sentence: str, command: str, folder: Path) -> Iterator[str]:
+    if sentence:
+        yield sentence
+    lines = (line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line))
+    output = "\n".join(lines)
     for pattern, plain in _DURATIONS:
-        stated = re.sub(pattern, plain, stated, flags=re.MULTILINE)
-    yield f"```console\n$ {command}\n{stated.rstrip()}\n```"
+        output = re.sub(pattern, plain, output, flags=re.MULTILINE)
+    yield f"```console\n$ {command}\n{output.rstrip()}\n```"
 
 
 def _run(command: str, folder: Path) -> str:
-    """What a command writes, stdout and stderr together.
-
-    Raises:
-        SystemExit: It failed.
-    """
+    """The output of a command, stdout and stderr together; one that fails ends the program."""
     words = shlex.split(command)
     if words[0] == "bilex":
         words = [sys.executable, "-m", "bilex", *words[1:]]
     done = subprocess.run(
-        words,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env=os.environ,
+        words, cwd=folder, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     if done.returncode:
         raise SystemExit(f"{command}: failed\n{done.stdout}")

@@ -23,28 +23,19 @@ class DeadLinkError(ValueError):
 
 
 def outward_links(markdown: str, page: str, repository: str) -> str:
-    """The text of a page, with links that leave docs/ replaced by addresses of the repository.
-
-    Args:
-        markdown: The text.
-        page: The page's path under docs/, as "results/README.md".
-        repository: Address of the repository.
-
-    Raises:
-        DeadLinkError: There is no such file.
-    """
+    """The text of a page under docs/, with links that leave docs/ replaced by addresses of the repository."""
 
     def replaced(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link["path"]))
         if path.startswith("docs/"):
             return link[0]
         if not (ROOT / path).exists():
-            raise DeadLinkError(f"docs/{page} links to {path}, which does not exist; mend the link.")
+            raise DeadLinkError(f"docs/{page} links to {path}, which does not exist; correct the link.")
         return f"]({repository.rstrip('/')}/blob/main/{path}{link['anchor'] or ''})"
 
     return _LINK.sub(replaced, markdown)
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: object) -> str:
-    """What mkdocs calls for every page."""
+    """Called by mkdocs for every page."""
     return outward_links(markdown, page.file.src_uri, config.repo_url or "")
