@@ -224,3 +224,21 @@ def test_an_interrupted_align_leaves_nothing(
     assert "Traceback" not in caught
     assert sent is signal.SIGTERM or "bilex: interrupted" in caught
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_during_the_imports_ends_silently(tmp_path: Path) -> None:
+    lines = (
+        "import os, signal",
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
+        "os.kill(os.getpid(), signal.SIGINT)",
+    )
+    (tmp_path / "click.py").write_text("\n".join(lines))
+    search_path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
+    done = subprocess.run(
+        [sys.executable, "-m", "bilex", "--version"],
+        env={**os.environ, "PYTHONPATH": search_path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
