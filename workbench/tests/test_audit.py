@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bilex.model import Translator
-from bilex.model.storage import read_config
+from bilex.model.storage import StoredModel
 from bilex_workbench.intervals import Stratum, allocate, estimate, more_decisions, wilson
 from bilex_workbench.recalibration import Recalibration, learn
 from workbench_server import right_answer
@@ -114,7 +114,7 @@ def test_applied_to_the_model_everybody_has_the_new_confidences(client, bench, m
     after = confidences(model, words)  # checksums are verified
     assert after == pytest.approx([Recalibration(**change)(one) for one in before], abs=1e-5)
     assert (model / "README.md").read_text(encoding="utf-8") == "my own card"
-    assert read_config(model)["recalibrated"]["decisions"] == 120
+    assert StoredModel.open(model).config["recalibrated"]["decisions"] == 120
     again = client.get("/api/entries", params={"sort": "-confidence", "limit": 20}).json()["rows"]
     assert [row["confidence"] for row in again] == pytest.approx([row["confidence"] for row in rows])
     said = client.get("/api/translate", params={"word": words[0]}).json()["translations"][0]

@@ -18,8 +18,7 @@ from bilex.core.typed_json import plain
 if TYPE_CHECKING:
     from bilex.core.progress import Progress
     from bilex.model.many import ManyLanguages
-    from bilex.model.provenance import ManyProvenance
-    from bilex.model.storage import Description
+    from bilex.model.storage import StoredModel
 
 
 @opt.as_command(
@@ -147,7 +146,7 @@ def _codes(vectors: Sequence[str], codes: str | None) -> list[str]:
     return names
 
 
-def _held_out(found: Description[ManyProvenance] | ManyLanguages) -> dict[tuple[str, str], list[float]]:
+def _held_out(found: StoredModel | ManyLanguages) -> dict[tuple[str, str], list[float]]:
     """P@1 of held-out seeds, forward and backward, by two languages."""
     return {
         two: [
@@ -158,7 +157,7 @@ def _held_out(found: Description[ManyProvenance] | ManyLanguages) -> dict[tuple[
     }
 
 
-def summary(found: Description[ManyProvenance] | ManyLanguages) -> dict[str, Any]:
+def summary(found: StoredModel | ManyLanguages) -> dict[str, Any]:
     """What a model of many languages is, for people and for JSON."""
     made = found.provenance
     return {

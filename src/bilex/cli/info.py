@@ -22,7 +22,7 @@ from bilex.core.tables import table
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
     from bilex.model.provenance import Provenance
-    from bilex.model.storage import Description
+    from bilex.model.storage import StoredModel
 
 _FIRST_WORDS = 8
 _GIGABYTE = 1 << 30
@@ -83,22 +83,22 @@ def command(
     if doubtful:
         _show_doubtful(path, kind, k, json)
         return
-    if kind == "model":
-        from bilex.model.storage import describe
-
-        model = describe(path, verify=verify)
-        found = {**_everything(path, model), "checksums_compared": verify}
-        if not json:
-            show_facts(_summary(path, model, verify), title)
-            if not verbose:
-                return
-            title = "everything"
-    elif kind == "many":
+    if kind in ("model", "many"):
         from bilex.cli.align_many import summary
-        from bilex.model.storage import describe_many
+        from bilex.model.provenance import Provenance
+        from bilex.model.storage import StoredModel
 
-        found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
-        title = f"{path}: model of {len(found['languages'])} languages"
+        model = StoredModel.open(path).check(verify=verify)
+        if isinstance(model.provenance, Provenance):
+            found = _everything(model, model.provenance)
+            if not json:
+                show_facts(_summary(path, model, model.provenance, verify), title)
+                if not verbose:
+                    return
+                title = "everything"
+        else:
+            found, title = summary(model), f"{path}: model of {len(model.words)} languages"
+        found["checksums_compared"] = verify
     elif kind == "vectors":
         found = _vectors(path, limit)
     else:
@@ -142,11 +142,11 @@ def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
         show_facts(found, title)
 
 
-def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[str, Any]:
+def _summary(path: str, found: StoredModel, made: Provenance, verified: bool) -> dict[str, Any]:
     """What a person wants to know first about a model."""
     from bilex.model.provenance import known, sentences
 
-    made, seeds = found.provenance, next(iter(found.seeds.values()))
+    seeds = next(iter(found.seeds.values()))
     preset, lm = made.settings.get("preset"), made.language_model
     compared = "every file is as its checksum says" if verified else "--verify compares files and checksums"
     case = "lower-cased" if found.config["lowercase"] else "case kept"
@@ -163,12 +163,12 @@ def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[
         "made": f"{made.made} with bilex {made.bilex_version}, in {known(made.fit_seconds)} s",
         "from": f"{made.source_file or 'vectors of a program'} and "
         f"{made.target_file or 'vectors of a program'}",
-        "size": f"{_bytes(path) / 1e6:,.0f} MB; {compared}",
+        "size": f"{_bytes(found.path) / 1e6:,.0f} MB; {compared}",
         "more": f"bilex info {path} --verbose, or --doubtful for seeds that may be wrong",
     }
 
 
-def _everything(path: str, found: Description[Provenance]) -> dict[str, Any]:
+def _everything(found: StoredModel, made: Provenance) -> dict[str, Any]:
     """What the model's card says, as numbers."""
     calibration = next(iter(found.calibrations.values())).as_dict()
     source_words, target_words = found.words.values()
@@ -182,14 +182,14 @@ def _everything(path: str, found: Description[Provenance]) -> dict[str, Any]:
         "metric": found.config["metric"],
         "lowercase": found.config["lowercase"],
         "unknown_words_through": found.config["unknown"],
-        **found.provenance.as_dict(),
+        **made.as_dict(),
         "calibration": calibration,
-        "bytes": _bytes(path),
+        "bytes": _bytes(found.path),
     }
 
 
-def _bytes(path: str) -> int:
-    return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _show_doubtful(path: str, kind: str, count: int, as_json: bool) -> None:

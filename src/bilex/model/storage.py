@@ -19,9 +19,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,8 +58,6 @@ CONFIG, MAPS = "config.json", "maps.safetensors"
 _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS = "languages", "seeds", "unknown", "subwords"
 _FIRST_SEEDS = "seeds.json"
 _PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, _FIRST_SEEDS, *SIDES)
-
-Made = TypeVar("Made", Provenance, ManyProvenance)
 
 
 def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
@@ -117,27 +116,27 @@ def load_model(folder: str | Path, *, verify: bool = True, device: str = "auto")
 
     from bilex.model.many import ManyLanguages
 
-    stored = _Stored.open(folder)
+    stored = StoredModel.open(folder)
     path, config, first = stored.path, stored.config, stored.first
     files = ModelFiles.listed(path, _PARTS) if verify else ModelFiles(path)
     files.compare(path, but=path / _UNKNOWN)
-    with fitting_together(path):
+    with consistent(path):
         tensors = load_file(path / MAPS)
         languages = path if first else path / _LANGUAGES
         map_name, terms_name = ("{}_map", "r_{1}") if first else ("map.{}", "terms.{0}.{1}")
         maps = {
             code: Map.from_state(map_name.format(code), config["maps"][code], tensors.__getitem__)
-            for code in stored.languages
+            for code in stored.words
         }
         sides = dict(zip(SIDES, maps.values(), strict=False))
-        subwords = {code: path / _SUBWORDS / code for code in stored.languages}
+        subwords = {code: path / _SUBWORDS / code for code in stored.words}
         model = ManyLanguages(
             {code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps},
             maps,
-            stored.seeds(),
-            stored.calibrations(),
+            stored.seeds,
+            stored.calibrations,
             {code: load_subwords(place) for code, place in subwords.items() if place.is_dir()},
-            from_json(ManyProvenance, config) if stored.many else Provenance.from_dict(config),
+            stored.provenance,
             bool(config["lowercase"]),
             device,
             config.get("metric", "cosine"),
@@ -161,13 +160,13 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
     Its large files are linked where the disk can do that, else copied. `more` are other entries of its
     configuration that change.
     """
-    stored = _Stored.open(folder, many=False)
+    stored = StoredModel.open(folder, many=False)
     path = stored.path
     config = {**read_json(path / CONFIG), **more}
     if stored.first:
         config["calibration"] = calibration.as_dict()
     else:
-        config["calibrations"] = {"-".join(stored.languages): calibration.as_dict()}
+        config["calibrations"] = {"-".join(stored.words): calibration.as_dict()}
     files = ModelFiles.listed(path, _PARTS)
     files.compare(path)
     unchanged = {name: digest for name, digest in files.expected.items() if name != CONFIG}
@@ -182,54 +181,11 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
 
 
 @dataclass(frozen=True)
-class Description(Generic[Made]):
-    """What a model's folder says about it; `config` is its whole configuration."""
+class StoredModel:
+    """What a model's folder says about the model, which is not opened.
 
-    provenance: Made
-    words: Mapping[str, int]
-    seeds: Mapping[LanguagePair, Lexicon]
-    calibrations: Mapping[LanguagePair, Calibration]
-    config: Mapping[str, Any] = field(compare=False)
-
-
-def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
-    """Read what a model of two languages says about itself, without opening it.
-
-    The files that are read are compared with their checksums; all others must be there and listed, and files
-    of tensors as long as their headers say. `verify` compares all files, which reads the whole model.
-    """
-    stored = _Stored.open(folder, many=False)
-    with stored.checked(verify):
-        return stored.description(Provenance.from_dict(stored.config))
-
-
-def describe_many(folder: str | Path, *, verify: bool) -> Description[ManyProvenance]:
-    """Read what a model of many languages says about itself; as `describe`."""
-    stored = _Stored.open(folder, many=True)
-    with stored.checked(verify):
-        return stored.description(from_json(ManyProvenance, stored.config))
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The configuration of a model of two languages, in the present version's shape."""
-    stored = _Stored.open(path, many=False)
-    with fitting_together(path):
-        words = zip(SIDES, stored.languages, strict=True)
-        return {**stored.config, **{f"{side}_words": stored.config["words"][name] for side, name in words}}
-
-
-def read_provenance(path: Path) -> Provenance:
-    """From what and how a saved model of two languages was made, without opening it."""
-    config = read_config(path)
-    with fitting_together(path):
-        return Provenance.from_dict(config)
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """A model's folder with its configuration, in the present shape also for earlier versions.
-
-    `first` means the first version's layout of two languages.
+    The configuration has the present shape also for folders of earlier versions; `first` means the first
+    version's layout of two languages.
     """
 
     path: Path
@@ -238,8 +194,8 @@ class _Stored:
     first: bool = False
 
     @classmethod
-    def open(cls, folder: str | Path, *, many: bool | None = None) -> _Stored:
-        """Check format and version of a folder, and if `many` is given, that it has many languages or two."""
+    def open(cls, folder: str | Path, *, many: bool | None = None) -> StoredModel:
+        """Check format and version of a folder; with `many=False` a model of many languages is an error."""
         path = Path(folder)
         restore(path)
         if not path.exists():
@@ -265,7 +221,7 @@ class _Stored:
         if many is False and holds_many:
             raise several_languages(path)
         first = version == 1 and not holds_many
-        with fitting_together(path):
+        with consistent(path):
             if first:  # in the present shape
                 config |= {
                     "languages": list(SIDES),
@@ -280,26 +236,40 @@ class _Stored:
                 config["words"] = {name: word_count(path / _LANGUAGES / name) for name in names}
         return cls(path, config, holds_many, first)
 
-    @property
-    def languages(self) -> list[str]:
-        """The names of the languages' folders."""
-        return [str(language) for language in self.config["languages"]]
+    @cached_property
+    def words(self) -> dict[str, int]:
+        """How many words each language has, by the name of its folder."""
+        with consistent(self.path):
+            return {str(name): int(self.config["words"][name]) for name in self.config["languages"]}
 
+    @cached_property
+    def provenance(self) -> Provenance | ManyProvenance:
+        """From what and how the model was made."""
+        with consistent(self.path):
+            return from_json(ManyProvenance, self.config) if self.many else Provenance.from_dict(self.config)
+
+    @cached_property
     def seeds(self) -> dict[LanguagePair, Lexicon]:
         """The word pairs that the model was learned from, by pair of languages."""
-        if self.first:
-            return {SIDES: _read_seeds(self.path / _FIRST_SEEDS)}
         files = sorted((self.path / _SEEDS).glob("*.json"))
-        return {_pair(file.stem): _read_seeds(file) for file in files}
+        pairs = (
+            {SIDES: self.path / _FIRST_SEEDS} if self.first else {_pair(file.stem): file for file in files}
+        )
+        with consistent(self.path):
+            return {pair: _read_seeds(file) for pair, file in pairs.items()}
 
+    @cached_property
     def calibrations(self) -> dict[LanguagePair, Calibration]:
         """The confidences, by pair of languages."""
-        stored = self.config["calibrations"]
-        return {_pair(name): Calibration.from_dict(found) for name, found in stored.items()}
+        with consistent(self.path):
+            stored = self.config["calibrations"].items()
+            return {_pair(name): Calibration.from_dict(found) for name, found in stored}
 
-    @contextlib.contextmanager
-    def checked(self, verify: bool) -> Iterator[None]:
-        """Compare the files of a description, or all, with their checksums; then read in the block."""
+    def check(self, *, verify: bool) -> StoredModel:
+        """Compare what is read here with its checksums, or with `verify` all files, which reads the model.
+
+        Without it, the other files must be there and listed, and tensors as long as their headers say.
+        """
         files = ModelFiles.listed(self.path, _PARTS)
         if verify:
             files.compare(self.path)
@@ -307,13 +277,14 @@ class _Stored:
             files.compare(*(self.path / name for name in (CONFIG, _SEEDS, _FIRST_SEEDS)))
             for name in files.expected:
                 _check_length(self.path / name)
-        with fitting_together(self.path):
-            yield
+        return self
 
-    def description(self, made: Made) -> Description[Made]:
-        """The description of a model that was made so."""
-        words = {name: int(self.config["words"][name]) for name in self.languages}
-        return Description(made, words, self.seeds(), self.calibrations(), self.config)
+
+def read_provenance(folder: str | Path) -> Provenance:
+    """From what and how a saved model of two languages was made."""
+    made = StoredModel.open(folder, many=False).provenance
+    assert isinstance(made, Provenance)
+    return made
 
 
 def several_languages(path: str | Path) -> BilexError:
@@ -366,7 +337,7 @@ def check_destination(folder: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def fitting_together(path: Path) -> Iterator[None]:
+def consistent(path: Path) -> Iterator[None]:
     """Report in one sentence that the parts of a model do not fit together."""
     from safetensors import SafetensorError
 

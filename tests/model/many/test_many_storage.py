@@ -11,7 +11,7 @@ import pytest
 from bilex import C1, BilexError, ManyLanguages
 from bilex.model import Translator
 from bilex.model.jointly import align_languages
-from bilex.model.storage import describe_many
+from bilex.model.storage import StoredModel
 from bilex.vectors import Subwords
 from many_planted import PlantedMany
 
@@ -48,10 +48,10 @@ def test_a_damaged_file_is_named(copied: Path, part: str) -> None:
 
 
 def test_a_model_is_described_as_it_is_without_being_opened(joined: ManyLanguages, saved: Path) -> None:
-    found, opened = describe_many(saved, verify=False), ManyLanguages.load(saved)
+    found, opened = StoredModel.open(saved).check(verify=False), ManyLanguages.load(saved)
     assert (found.provenance, found.words) == (opened.provenance, opened.words)
     assert (found.seeds, found.calibrations) == (opened.seeds, opened.calibrations)
-    assert describe_many(saved, verify=True).words == {
+    assert StoredModel.open(saved).check(verify=True).words == {
         code: len(words) for code, words in joined.vocabularies.items()
     }
 
@@ -61,12 +61,12 @@ def test_a_description_reads_the_whole_model_only_when_asked_to(copied: Path) ->
     content = bytearray(part.read_bytes())
     content[-1] ^= 1
     part.write_bytes(content)
-    describe_many(copied, verify=False)
+    StoredModel.open(copied).check(verify=False)
     with pytest.raises(BilexError, match=part.name):
-        describe_many(copied, verify=True)
+        StoredModel.open(copied).check(verify=True)
     part.write_bytes(content[:-1])
     with pytest.raises(BilexError, match=part.name):
-        describe_many(copied, verify=False)
+        StoredModel.open(copied).check(verify=False)
 
 
 @pytest.mark.parametrize("part", ["config.json", "seeds/en-fi.json"])
@@ -74,7 +74,7 @@ def test_what_a_description_reads_is_compared_with_its_checksum(copied: Path, pa
     with (copied / part).open("a", encoding="utf-8") as file:
         file.write(" ")
     with pytest.raises(BilexError, match=part):
-        describe_many(copied, verify=False)
+        StoredModel.open(copied).check(verify=False)
 
 
 def test_a_missing_file_is_named(copied: Path) -> None:
@@ -152,7 +152,9 @@ def test_a_folder_of_the_first_version_opens_and_becomes_one_of_this(tmp_path: P
         assert (first.word, second.word) == ("ru30", "ru17")
         assert (first.score, second.score) == (0.8175273537635803, 0.49898284673690796)
         assert many.translate("en5", "en", "fi", 1)[0].known
-    assert describe_many(folder, verify=True) == describe_many(tmp_path / "again", verify=True)
+    before, after = (StoredModel.open(place).check(verify=True) for place in (folder, tmp_path / "again"))
+    assert (before.words, before.provenance) == (after.words, after.provenance)
+    assert (before.seeds, before.calibrations) == (after.seeds, after.calibrations)
 
 
 def test_a_translator_opens_two_languages_of_many(joined: ManyLanguages, copied: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bilex.core.manifest import checksums
 from bilex.fit.calibration import Calibration, Logistic, Numbers, Truths, expected_calibration_error
-from bilex.model.storage import read_config, replace_calibration
+from bilex.model.storage import StoredModel, replace_calibration
 from bilex_workbench.api import RESPONSE
 
 FEWEST_DECISIONS = 30
@@ -101,7 +101,7 @@ def before_audits(
 
     The model's configuration records them; that counts while it still describes the model's files.
     """
-    stored = read_config(folder).get("recalibrated") or {}
+    stored = StoredModel.open(folder, many=False).config.get("recalibrated") or {}
     try:
         change = Recalibration(**{one.name: stored[one.name] for one in fields(Recalibration)})
         earlier = Calibration.from_dict(stored["calibration"])

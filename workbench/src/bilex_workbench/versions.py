@@ -15,7 +15,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import ASIDE, exchange, sha256, sync, temporary_path
 from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
-from bilex.model.storage import describe, is_model, own_files
+from bilex.model.storage import StoredModel, is_model, own_files
 from bilex_workbench.database import Database, fact, now, set_facts
 
 _MOST_MEASURED = 50  # models whose accuracy is remembered
@@ -78,7 +78,7 @@ class Versions:
         _check_ours(place)
         if self._previous.is_file():
             raise BilexError(f"{self._previous}: is in the way of earlier models; move it away.")
-        describe(place, verify=True)
+        StoredModel.open(place, many=False).check(verify=True)
         folder = self._folder
         old, new = fingerprint(folder), fingerprint(place)
         with self._database.writing() as db:

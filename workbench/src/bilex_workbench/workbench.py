@@ -20,7 +20,7 @@ from bilex.core.files import restore
 from bilex.core.languages import language_name
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.space import Direction
-from bilex.model.storage import describe, read_config
+from bilex.model.storage import StoredModel
 from bilex_workbench.api import ProblemError, Response
 from bilex_workbench.database import Database, fact, lock, review_file
 from bilex_workbench.engine import Engine, ServedSpace
@@ -244,7 +244,7 @@ class Workbench:
         with self._changing:
             folder = model.resolve()
             restore(folder)
-            read_config(folder)
+            StoredModel.open(folder, many=False)
             path = review_file(folder)
             held = lock(path)
             try:
@@ -268,7 +268,7 @@ class Workbench:
             return
         self._tried = _identity(folder)
         try:
-            describe(folder, verify=True)
+            StoredModel.open(folder, many=False).check(verify=True)
             self.detail = "The model is being opened."
             engine = Engine(folder, database)
         except Exception as error:

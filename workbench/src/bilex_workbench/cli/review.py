@@ -48,10 +48,10 @@ Text = Annotated[str, {"show_default": False}]
 @contextmanager
 def _opened(model: str, direction: Direction) -> Iterator[Database]:
     """The review file of a model, which a server may have open as well."""
-    from bilex.model.storage import read_config
+    from bilex.model.storage import StoredModel
     from bilex_workbench.database import Database, review_file
 
-    read_config(Path(model))
+    StoredModel.open(model, many=False)
     path = review_file(model, direction)
     if not path.is_file():
         raise BilexError(f"{path}: is not there yet; run 'bilex serve {model}' once, which makes it.")
@@ -115,7 +115,7 @@ def export_review(
             format = format_of(output).name
         elif format is None:
             format = Path(output).suffix.lower().removeprefix(".")
-    source, target = read_provenance(Path(model)).languages
+    source, target = read_provenance(model).languages
     languages = (source, target) if direction == "forward" else (target, source)
     with _opened(model, direction) as database, database.reading() as db:
         if what == "sheet":
@@ -175,13 +175,13 @@ def status_review(model: str, *, direction: Direction = "forward", json: bool = 
         --direction: The review of source words, or that of target words.
         --json
     """
-    from bilex.model.storage import read_config
+    from bilex.model.storage import StoredModel
     from bilex_workbench.decisions import STATUSES
     from bilex_workbench.intervals import frequency_bands
     from bilex_workbench.review import status
 
-    side = "source" if direction == "forward" else "target"
-    bands = frequency_bands(int(read_config(Path(model))[f"{side}_words"]))
+    source_words, target_words = StoredModel.open(model, many=False).words.values()
+    bands = frequency_bands(source_words if direction == "forward" else target_words)
     with _opened(model, direction) as database, database.reading() as db:
         found = status(db, bands)
     if json:
