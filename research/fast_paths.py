@@ -68,7 +68,7 @@ def lexicon(data: Path, clock: Clock) -> None:
     space = Space(source, target, device="cpu")
     rng = np.random.default_rng(0)
     terms = rng.uniform(0.4, 0.6, (2, 200_000)).astype(np.float32)
-    space.keep_neighbourhoods(terms[0], terms[1])
+    space.set_neighbourhoods(terms[0], terms[1])
     space.search(np.arange(600), 5)
     clock(lambda: space.search(np.arange(10_000), 5))
 

@@ -129,7 +129,7 @@ def make_model(folder: Path, words: int, data: Path | None = None) -> None:
         ]
     space = Space(sides[0], sides[1])
     r_source, r_target = (rng.uniform(0.2, 0.25, words).astype(np.float32) for _ in sides)
-    space.keep_neighbourhoods(r_source, r_target)
+    space.set_neighbourhoods(r_source, r_target)
     provenance = Provenance(method="planted")
     if codes:
         provenance = replace(provenance, source_language=codes[0], target_language=codes[1])

@@ -13,7 +13,7 @@ import pytest
 from bilex import BilexError
 from bilex.aligners import get_method, methods
 from bilex.core.languages import code_of, language_name, language_of_file
-from bilex.core.progress import SILENT, chosen_progress
+from bilex.core.progress import SILENT, resolve_progress
 from bilex.lexicon import Entry, Lexicon
 from bilex.model import InducedLexicon, Translator
 from bilex.vectors import WordVectors
@@ -119,15 +119,15 @@ def test_signatures_name_every_argument(function: Any) -> None:
 def test_progress_is_shown_in_terminals_and_notebooks_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
-    assert chosen_progress(None) is SILENT and chosen_progress(False) is SILENT
-    assert chosen_progress(True) is not SILENT
-    assert chosen_progress(SILENT) is SILENT
+    assert resolve_progress(None) is SILENT and resolve_progress(False) is SILENT
+    assert resolve_progress(True) is not SILENT
+    assert resolve_progress(SILENT) is SILENT
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    assert chosen_progress(None) is not SILENT
-    assert chosen_progress(False) is SILENT
+    assert resolve_progress(None) is not SILENT
+    assert resolve_progress(False) is SILENT
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
     monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    assert chosen_progress(None) is not SILENT
+    assert resolve_progress(None) is not SILENT
 
 
 @pytest.mark.parametrize(

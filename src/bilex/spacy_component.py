@@ -79,7 +79,7 @@ class TranslationComponent:
         self, translator: Translator, direction: Any, k: int, min_confidence: float | None, use_lemmas: bool
     ) -> None:
         self._translator, self._direction, self._k = translator, direction, k
-        self._least, self._use_lemmas = min_confidence, use_lemmas
+        self._min_confidence, self._use_lemmas = min_confidence, use_lemmas
         if not Token.has_extension(EXTENSION):
             Token.set_extension(EXTENSION, default=())
         if not Span.has_extension(EXTENSION):
@@ -111,14 +111,8 @@ class TranslationComponent:
         return next((word for word in spellings if token.is_alpha and word in vocabulary), None)
 
     def _chosen(self, answer: Answer) -> list[dict[str, Any]]:
-        sure = (
-            translation
-            for translation in answer
-            if self._least is None
-            or translation.known
-            or (translation.confidence is not None and translation.confidence >= self._least)
-        )
-        return [dict(vars(translation)) for translation in sure]
+        kept = answer if self._min_confidence is None else answer.confident(self._min_confidence)
+        return [dict(vars(translation)) for translation in kept]
 
 
 def _phrases(doc: Doc, vocabulary: Mapping[str, int]) -> Iterator[tuple[Span, str]]:

@@ -104,7 +104,7 @@ def test_from_aligner_maps_whole_vocabularies() -> None:
         (lambda s: s.search(np.array([0]), 1, direction="sideways"), "forward or backward"),
         (lambda s: s.search(np.array([0]), 1, retrieval="dice"), "csls or nn"),
         (lambda s: s.search(np.ones((1, 5), np.float32), 1), "dimension 8"),
-        (lambda s: s.keep_neighbourhoods(np.ones(3, np.float32), np.ones(50, np.float32)), "do not fit"),
+        (lambda s: s.set_neighbourhoods(np.ones(3, np.float32), np.ones(50, np.float32)), "do not fit"),
         (lambda s: Space(s.source, words("t", np.ones((2, 3)))), "dimension 8 and 3"),
         (lambda s: Space(s.source, words("t", np.ones((0, 8)))), "at least one word"),
         (lambda s: Space(s.source, s.target, "euclid"), "cosine or dot"),

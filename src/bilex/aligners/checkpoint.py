@@ -15,7 +15,7 @@ import bilex
 from bilex.aligners.base import Pairs
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
-from bilex.core.manifest import keeping, manifest_folder, verify_manifest
+from bilex.core.manifest import manifest_folder, optional_save, verify_manifest
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors import WordVectors
 
@@ -104,7 +104,7 @@ class Checkpoint:
             return
         from safetensors.torch import save_file
 
-        with keeping(self.folder, self.progress), manifest_folder(self.folder, _KIND) as folder:
+        with optional_save(self.folder, self.progress), manifest_folder(self.folder, _KIND) as folder:
             kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
             save_file(kept, folder / _TENSORS)
             write_json(folder / _STATE, {"identity": self.identity, "state": state})

@@ -314,7 +314,7 @@ def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any
 
 
 def _value(text: str, kind: Any) -> Any:
-    """The value that a text stands for in a setting of some type; the text itself where none fits."""
+    """A text as the value of a setting of some type; the text itself where none fits."""
     if get_origin(kind) is tuple:
         return tuple(_value(part.strip(), get_args(kind)[0]) for part in text.split(",") if part.strip())
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)

@@ -176,8 +176,8 @@ def word_map(title: str, pairs: Mapping[tuple[str, str], str], source: Any, targ
     centred = rows - rows.mean(0)
     flat = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
     low, high = flat.min(0), flat.max(0)
-    room = np.array([MAP_WIDTH - 2 * _MARGIN - 40, MAP_HEIGHT - 2 * _MARGIN])
-    places = ((flat - low) / np.maximum(high - low, 1e-9) * room + _MARGIN).tolist()
+    extent = np.array([MAP_WIDTH - 2 * _MARGIN - 40, MAP_HEIGHT - 2 * _MARGIN])
+    places = ((flat - low) / np.maximum(high - low, 1e-9) * extent + _MARGIN).tolist()
     cosine = float((source * target).sum(1).mean())
     parts = [
         f'<rect width="{MAP_WIDTH}" height="{MAP_HEIGHT}" rx="8" fill="#ffffff" stroke="#cbd5e1"/>',

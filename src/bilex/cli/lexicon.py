@@ -105,7 +105,7 @@ def command(
     from bilex.lexicon.formats import format_of
     from bilex.model.many import open_pair
 
-    chosen = opt.one_direction(direction, reverse)
+    chosen = opt.resolve_direction(direction, reverse)
     if output is not None:
         check_writable(output)
     written = format_of(output or "-", format)
@@ -155,9 +155,9 @@ def _write_polyglot(
     options: dict[str, Any],
 ) -> None:
     """Write every word of a language with its translations into several others."""
-    from bilex.model.many import check_form
+    from bilex.model.many import check_several_languages
 
-    check_form(format)
+    check_several_languages(format)
     opened = bilex.ManyLanguages.load(model, device=device)
     if source is None:
         raise BilexError(

@@ -381,7 +381,7 @@ class DictionaryOutput:
         return WriteOptions(defuse_formulas=self.defuse_formulas, skip_unfit=self.skip_unfit)
 
 
-def one_direction(direction: str | None, reverse: bool) -> Any:
+def resolve_direction(direction: str | None, reverse: bool) -> Any:
     """The direction that --direction and --reverse name together."""
     if reverse and direction not in (None, "backward"):
         raise BilexError(f"--reverse means --direction backward, not {direction}; give one of the two.")

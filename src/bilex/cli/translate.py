@@ -7,7 +7,6 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bilex.cli import BAD_INPUT, OK
@@ -69,7 +68,7 @@ def command(
     """
     from bilex.model.many import open_pair
 
-    translator, direction = open_pair(model, from_, to, device, opt.one_direction(direction, reverse))
+    translator, direction = open_pair(model, from_, to, device, opt.resolve_direction(direction, reverse))
     options: dict[str, Any] = {
         "k": k,
         "direction": direction,
@@ -113,8 +112,7 @@ def _answer(
     """Translate and show some words; the number of known ones is returned."""
     answers: list[Answer] = translator.translate(list(words), **options)
     if min_confidence is not None:
-        sure = [[t for t in answer if t.known or (t.confidence or 0) >= min_confidence] for answer in answers]
-        answers = [replace(answer, translations=tuple(s)) for answer, s in zip(answers, sure, strict=True)]
+        answers = [answer.confident(min_confidence) for answer in answers]
     found = [answer for answer in answers if answer.known]
     if shown_as == "jsonl":
         for answer in answers:

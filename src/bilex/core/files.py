@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from safetensors import SafetensorError
 
 from bilex.core.errors import BilexError
-from bilex.core.locks import LOCK, WAIT_SECONDS, hidden_name, one_at_a_time, try_lock, turn_lock
+from bilex.core.locks import LOCK, WAIT_SECONDS, hidden_name, one_at_a_time, replacement_lock, try_lock
 from bilex.core.typed_json import plain
 
 OwnFiles = Callable[[Path], Collection[str]]
@@ -265,7 +265,7 @@ def remove_abandoned(folder: Path) -> None:
     for aside in left[ASIDE]:
         path = there.get(aside.stem.rpartition(".")[0] + ".")
         if path is not None:
-            with contextlib.suppress(OSError), try_lock(turn_lock(path)) as held:
+            with contextlib.suppress(OSError), try_lock(replacement_lock(path)) as held:
                 if held:
                     _remove(aside)
 
@@ -276,7 +276,7 @@ def restore(path: Path) -> None:
     if os.path.lexists(path):
         return
     for aside in _hidden(path.parent, ASIDE, hidden_name(path)):
-        with contextlib.suppress(OSError), try_lock(turn_lock(path)) as held:
+        with contextlib.suppress(OSError), try_lock(replacement_lock(path)) as held:
             if held is not False and not os.path.lexists(path):
                 aside.rename(path)
 

@@ -49,7 +49,7 @@ def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
         held.release()
 
 
-def turn_lock(path: Path) -> Path:
+def replacement_lock(path: Path) -> Path:
     """The lock file that writers hold for the moment in which they replace a path."""
     return path.with_name(f"{hidden_name(path)}turn{LOCK}")
 
@@ -57,7 +57,7 @@ def turn_lock(path: Path) -> Path:
 @contextlib.contextmanager
 def one_at_a_time(path: Path) -> Iterator[None]:
     """Wait until no other process or thread is in such a block for the same path."""
-    with try_lock(turn_lock(path), seconds=-1):
+    with try_lock(replacement_lock(path), seconds=-1):
         yield
 
 

@@ -144,7 +144,7 @@ def _own_files(path: Path, kind: str) -> Collection[str]:
 
 
 @contextlib.contextmanager
-def keeping(path: Path, progress: Progress) -> Iterator[None]:
+def optional_save(path: Path, progress: Progress) -> Iterator[None]:
     """For a block that saves the state of long work: if that cannot be written, report it and go on.
 
     The state that was saved earlier is still there, since folders are written whole or not at all.

@@ -183,7 +183,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def chosen_progress(override: Progress | bool | None) -> Progress:
+def resolve_progress(override: Progress | bool | None) -> Progress:
     """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
     bars = sys.stderr.isatty() or "ipykernel" in sys.modules
     if override is None:

@@ -281,7 +281,7 @@ def _follow(stream: IO[bytes], progress: Progress) -> str:
 def _store(model: Path, output: Path) -> None:
     """Move fastText's model to the output, or write it in the format that the name of the output means."""
     if output.suffix.lower() == ".bin":
-        # Refuses a file that the disk had no room for.
+        # A full disk leaves a file that is cut off, which this refuses.
         WordVectors.load(model, limit=1, lowercase=False, keep_markers=True)
         with atomic_file(output) as temporary:
             model.replace(temporary)

@@ -27,7 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bilex.core.device import in_blocks, resolve_device
 from bilex.core.files import atomic_file, write_json, write_text
-from bilex.core.manifest import keeping, manifest_folder
+from bilex.core.manifest import manifest_folder, optional_save
 from bilex.core.progress import SILENT, Progress
 from bilex.encoders.opening import open_model, quiet_transformers
 from bilex.encoders.settings import READING_FILE, EncoderPreset, Pooling, Precision, Reading, preset_for
@@ -152,7 +152,7 @@ class WordEncoder:
         self.module.eval()
         with (
             torch.no_grad(),
-            autocast(self.device, dtype_in_force(self.device, precision, "encoding")),
+            autocast(self.device, resolve_dtype(self.device, precision, "encoding")),
             progress.task("Encoding words", len(computed)) as task,
         ):
 
@@ -197,7 +197,7 @@ class WordEncoder:
             write_text(temporary / "README.md", card)
 
 
-def dtype_in_force(
+def resolve_dtype(
     device: torch.device, precision: Precision, job: Literal["tuning", "encoding"]
 ) -> torch.dtype:
     """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest one on a CPU."""
@@ -279,16 +279,16 @@ def pack(table: TokenTable, rows: Integers, device: torch.device) -> tuple[Packe
 def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:
     """The places of the words' first tokens, the shortest words first, and how many rows there are.
 
-    The longest words are placed first, each in the first row that has room for it.
+    The longest words are placed first, each in the first row that it fits into.
     """
     free = np.zeros(0, np.int64)
     parts: list[Integers] = [np.zeros(0, np.int64)]
     for length, count in reversed(counts):
         more = -(-max(0, count - int((free // length).sum())) // (width // length))
         free = np.concatenate([free, np.full(more, width)])
-        room = free // length
-        before = np.cumsum(room) - room
-        taken = np.clip(count - before, 0, room)
+        capacity = free // length
+        before = np.cumsum(capacity) - capacity
+        taken = np.clip(count - before, 0, capacity)
         row = np.repeat(np.arange(len(free)), taken)
         nth = np.arange(count) - np.repeat(before, taken)
         parts.append(row * width + (width - free)[row] + nth * length)
@@ -367,7 +367,7 @@ def encode_cached(
     """`encoder.encode(tokens)`, kept in the folder `cache`; its oldest files go when it exceeds 4 GB."""
     if cache is None:
         return encoder.encode(tokens, precision=precision, progress=progress)
-    dtype = dtype_in_force(encoder.device, precision, "encoding")
+    dtype = resolve_dtype(encoder.device, precision, "encoding")
     identity = f"{encoder.fingerprint()} {dtype} {encoder.device.type}"
     key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
     path = cache / f"{key[:32]}.safetensors"
@@ -382,7 +382,7 @@ def encode_cached(
                 path.touch()
                 return stored
     vectors = encoder.encode(tokens, precision=precision, progress=progress)
-    with keeping(cache, progress), atomic_file(path) as temporary:
+    with optional_save(cache, progress), atomic_file(path) as temporary:
         save_file({"vectors": vectors}, temporary, {"sha256": hashlib.sha256(vectors.data).hexdigest()})
     files = sorted(cache.glob("*.safetensors"), key=lambda file: file.stat().st_mtime, reverse=True)
     total = np.cumsum([file.stat().st_size for file in files])

@@ -48,7 +48,7 @@ class Reading:
             raise BilexError(f"pooling '{self.pooling}' is not known; use cls or mean.")
         if self.max_length < 3:
             raise BilexError(
-                f"a maximum length of {self.max_length} tokens leaves no room for a word; use 3 or more."
+                f"a maximum length of {self.max_length} tokens is too short for a word; use 3 or more."
             )
         if self.template.count("{}") != 1:
             raise BilexError(f"template '{self.template}' must contain {{}} once, where the word goes.")
@@ -257,7 +257,7 @@ class C2:
             return WordEncoder.load(self.lm, device=self.device, progress=progress)
 
     @property
-    def preset_in_force(self) -> TuningPreset:
+    def resolved_preset(self) -> TuningPreset:
         """`preset`, with "auto" resolved."""
         if self.preset != "auto":
             return self.preset
@@ -270,7 +270,7 @@ class C2:
         """The tuning settings of an encoder."""
         if self.tuning is not None:
             return self.tuning
-        usual = lightened(encoder.preset.tuning, self.preset_in_force)
+        usual = lightened(encoder.preset.tuning, self.resolved_preset)
         return replace(usual, seed=usual.seed + (self.random_seed or 0))
 
     def mixing_for(self, encoder: WordEncoder) -> float:
@@ -282,7 +282,7 @@ class C2:
         if self.mixing != "prior":
             return float(self.mixing)
         usual = encoder.preset.mixing
-        return usual if self.preset_in_force == "paper" else min(usual, LIGHT_MIXING)
+        return usual if self.resolved_preset == "paper" else min(usual, LIGHT_MIXING)
 
 
 @dataclass(kw_only=True)

@@ -63,17 +63,11 @@ def run_stage_c2(
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
 ) -> StageResult:
-    """Tune an encoder in the space of a fitted aligner, and combine the two (C2(Mod) for any Mod).
+    """Tune an encoder in the space of a fitted aligner of any method, and combine the two (C2(Mod)).
 
-    Args:
-        aligner: A fitted aligner of any method.
-        source: Source vectors as the aligner was given them.
-        target: Target vectors.
-        lexicon: The seed pairs; None for an aligner without seeds.
-        stage: The settings.
-        progress: Receives progress reports.
-        checkpoint: A folder where tuning keeps its state, to resume after an interruption, and where the
-            encodings are kept: a second run with another λ neither tunes nor encodes again.
+    The vectors are those that the aligner was fitted on; `lexicon` has the seed pairs, None for an aligner
+    without seeds. The folder `checkpoint` keeps the state of tuning, to resume after an interruption, and the
+    encodings: a second run with another λ neither tunes nor encodes again.
     """
     from bilex.core.locks import exclusive_lock
     from bilex.encoders.model import encode_cached
@@ -102,7 +96,7 @@ def run_stage_c2(
         report = StageReport(
             lm=str(stage.lm),
             encoder=encoder.name,
-            preset=stage.preset_in_force,
+            preset=stage.resolved_preset,
             tuned=stage.tune,
             aligner=aligner.name,
             mixing=mixing,

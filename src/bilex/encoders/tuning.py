@@ -31,8 +31,8 @@ from bilex.encoders.model import (
     TokenTable,
     WordEncoder,
     autocast,
-    dtype_in_force,
     pack,
+    resolve_dtype,
     to_device,
 )
 from bilex.encoders.settings import TuningSettings
@@ -217,7 +217,7 @@ class Tuner:
         self.columns[unreadable] = np.broadcast_to(self.columns[:, :1], self.columns.shape)[unreadable]
         self.micro_batch = settings.batch_size
         self.updates = 0
-        self.dtype = dtype_in_force(encoder.device, settings.precision, "tuning")
+        self.dtype = resolve_dtype(encoder.device, settings.precision, "tuning")
         self.losses: list[float] = []
         self.warnings: list[str] = []
 

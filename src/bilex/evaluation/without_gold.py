@@ -79,11 +79,7 @@ class WithoutGold:
     note: str
 
     def table(self, languages: tuple[str, str] = ("source", "target")) -> RenderableType:
-        """A table for a rich console.
-
-        Args:
-            languages: The names of the two languages.
-        """
+        """A table for a rich console; `languages` are the names of the two languages."""
         one, other = languages
         rows = []
         for name, label in _LABELS.items():

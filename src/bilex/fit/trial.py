@@ -182,7 +182,7 @@ class _Trial:
         from bilex.encoders.tuning import ENOUGH_SEEDS
 
         encoder = stage.open_encoder or stage.open(self.progress)
-        tuning, preset = stage.settings_for(encoder), stage.preset_in_force
+        tuning, preset = stage.settings_for(encoder), stage.resolved_preset
         if preset != "paper":  # on machines without a GPU the trial tunes for half the epochs
             tuning = replace(tuning, epochs=max(1, tuning.epochs // 2))
         if len(self.usable) >= ENOUGH_SEEDS:

@@ -7,7 +7,7 @@ import heapq
 import math
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,11 @@ class Answer:
     def suggestions(self) -> list[str]:
         """The closest known spellings of an unknown word, found at the first use."""
         return self._spellings()
+
+    def confident(self, least: float) -> Answer:
+        """The answer without translations of less confidence; known ones stay."""
+        kept = (t for t in self.translations if t.known or (t.confidence or 0) >= least)
+        return replace(self, translations=tuple(kept))
 
     def sentence(self) -> str:
         """One sentence for a word that could not be translated."""

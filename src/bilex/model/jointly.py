@@ -64,21 +64,12 @@ def align_languages(
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
 ) -> ManyLanguages:
-    """Align several languages together.
+    """Align several languages together; it is a BilexError if the seeds do not connect all of them.
 
-    Args:
-        vocabularies: The vectors of each language, by its code, as they came from their files.
-        seeds: Word pairs by pair of languages, the first language's word first; they connect all languages.
-        c1: The settings of C1 for every two languages; it is not fitted. None for the defaults; with
-            preset "auto", held-out seeds also choose between them and the joint mapping alone.
-        frequent: How many of the most frequent words of each language take part in the fit.
-        calibrated: Whether to learn confidences on held-out seeds.
-        lowercase: Whether the vocabularies were lower-cased when they were read.
-        progress: Receives progress reports.
-        checkpoint: A folder where the state is kept; an interrupted run resumes there.
-
-    Raises:
-        BilexError: The seeds do not connect all languages, or a setting is invalid.
+    `vocabularies` are vectors as they came from their files, `c1` the settings for every two languages, which
+    is not fitted itself. The `frequent` most frequent words of each language take part in the fit. With preset
+    "auto", held-out seeds choose between C1 and the joint mapping alone; if `calibrated`, they also teach
+    confidences. An interrupted run resumes from the folder `checkpoint`.
     """
     c1 = c1 or C1()
     usable = {
@@ -89,7 +80,7 @@ def align_languages(
     check_connected(list(vocabularies), [two for two, lexicon in usable.items() if len(lexicon)])
     started = time.monotonic()
     with exclusive_lock(checkpoint):
-        trial, calibrations = _tried(vocabularies, usable, c1, frequent, calibrated, progress, checkpoint)
+        trial, calibrations = _run_trial(vocabularies, usable, c1, frequent, calibrated, progress, checkpoint)
         chosen = replace(c1, updates=0) if trial.preset == MAPPING else c1
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(
@@ -139,7 +130,7 @@ def fit_jointly(
     if frequent < 1:
         raise BilexError(f"{frequent} words of each language cannot be aligned; give 1 or more.")
     with enough_memory():
-        words = _taking_part(vocabularies, seeds, frequent)
+        words = _fit_vocabularies(vocabularies, seeds, frequent)
         evidence, composed = _evidence(words, seeds, c1)
         settings, device = {**c1.settings(), "frequent": frequent}, resolve_device(c1.device)
         state = _checkpoint(checkpoint, settings, vocabularies, seeds, progress)
@@ -163,7 +154,7 @@ def fit_jointly(
     return JointFit({code: Map([Unit(), Linear(w), Unit()]) for code, w in matrices.items()}, report)
 
 
-def _taking_part(vocabularies: Vocabularies, seeds: Lexicons, frequent: int) -> dict[str, WordVectors]:
+def _fit_vocabularies(vocabularies: Vocabularies, seeds: Lexicons, frequent: int) -> dict[str, WordVectors]:
     """The most frequent words of each language and those of its seeds; narrow vectors are padded."""
     dimension = max(words.dim for words in vocabularies.values())
     found = {}
@@ -240,7 +231,7 @@ def _checkpoint(
     return Checkpoint(folder, digest.hexdigest(), progress)
 
 
-def _tried(
+def _run_trial(
     vocabularies: Vocabularies,
     seeds: Lexicons,
     c1: C1,
@@ -260,14 +251,14 @@ def _tried(
     words = max(len(lexicon.translations()) for lexicon in seeds.values())
     learned, held_out = split_together(seeds, c1.seed)
     tested = {two: pairs for two, pairs in held_out.items() if len(pairs)}
-    opens = c1.preset == "auto" and c1.updates is None
+    open_preset = c1.preset == "auto" and c1.updates is None
     report, calibrations = TrialReport(), {}
-    if not tested and (opens or calibrated):
+    if not tested and (open_preset or calibrated):
         report = TrialReport(note=f"{words} seed words in the vectors are too few to hold some out")
-    elif tested and (opens or calibrated):
+    elif tested and (open_preset or calibrated):
         try:
             report, calibrations = _trial(
-                vocabularies, seeds, learned, tested, c1, frequent, opens, calibrated, progress
+                vocabularies, seeds, learned, tested, c1, frequent, open_preset, calibrated, progress
             )
         except FAILURES as error:
             report = TrialReport(note=f"the trial could not be finished ({error})")
@@ -286,14 +277,14 @@ def _trial(
     tested: Lexicons,
     c1: C1,
     frequent: int,
-    opens: bool,
+    open_preset: bool,
     calibrated: bool,
     progress: Progress,
 ) -> tuple[TrialReport, Calibrations]:
     """Fit without the held-out words, with and without contrast; the better fit teaches confidences."""
     size = max(map(len, learned.values())), min(map(len, vocabularies.values()))
     short = replace(c1.for_trial(*size), size=None)
-    candidates = {c1.preset: short, **({MAPPING: replace(short, updates=0)} if opens else {})}
+    candidates = {c1.preset: short, **({MAPPING: replace(short, updates=0)} if open_preset else {})}
     fits, scores = {}, {}
     for name, candidate in candidates.items():
         fits[name] = fit_jointly(vocabularies, learned, candidate, frequent=frequent, progress=progress)
@@ -305,8 +296,8 @@ def _trial(
         ran=True,
         note=f"preset {chosen} is taken (mean reciprocal rank: {shown})",
         held_out_words=sum(len(pairs.translations()) for pairs in tested.values()),
-        preset=chosen if opens else None,
-        preset_scores=scores if opens else {},
+        preset=chosen if open_preset else None,
+        preset_scores=scores if open_preset else {},
     )
     calibrations: Calibrations = {}
     if calibrated:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WORDS_PER_BLOCK = 16384
 _SHOWN_PAIRS, _SHOWN_ROWS = 3, 10
 _TYPES = {part.name: NUMBERS.get(part.name, bool if part.name == "known" else str) for part in fields(Entry)}
-_BACK: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
+_OPPOSITE: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
 # Translations of different senses are less similar to each other than this, on average.
 _SAME_SENSE = 0.3
 # How sharply a form's vote falls with the score behind its best answer, in units of CSLS.
@@ -94,28 +94,28 @@ class InducedLexicon(Tabular):
         return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"), units=True)
 
     def text(
-        self, form: str, *, languages: Languages = (None, None), options: WriteOptions | None = None
+        self, format: str, *, languages: Languages = (None, None), options: WriteOptions | None = None
     ) -> str:
         """The whole dictionary as text, the translated words first.
 
         Args:
-            form: "tsv" (both words, score, confidence, "known" or "found"; no header), "csv" (with a header),
-                "jsonl" or another format that is text.
+            format: "tsv" (both words, score, confidence, "known" or "found"; no header), "csv" (with a
+                header), "jsonl" or another format that is text.
             languages: Codes of the two languages, for formats that mark words with them.
             options: How to write.
         """
-        return text_of(self.dictionary(languages), form, options)[0]
+        return text_of(self.dictionary(languages), format, options)[0]
 
     def save(
         self,
         path: str | Path,
-        form: str | None = None,
+        format: str | None = None,
         *,
         languages: Languages = (None, None),
         options: WriteOptions | None = None,
     ) -> WriteReport:
         """Write the dictionary, atomically, in the format named or the one that the file's name says."""
-        return write(path, self.dictionary(languages), form, options)
+        return write(path, self.dictionary(languages), format, options)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Induction:
             pairs = self._pairs(direction, 1 if self.mutual else self.k)
             if self.mutual:
                 distinct, place = np.unique(pairs.answer, return_inverse=True)
-                best = self._answers(distinct, 1, _BACK[direction]).rows
+                best = self._answers(distinct, 1, _OPPOSITE[direction]).rows
                 pairs = pairs.only(best[place.reshape(-1), 0] == pairs.query)
             if direction != first:
                 pairs = replace(pairs, query=pairs.answer, answer=pairs.query)
@@ -213,7 +213,7 @@ class Induction:
         query_side, key_side = lemmas if direction == "forward" else lemmas[::-1]
         pairs = self._votes(direction, query_side, key_side)
         if self.mutual:
-            others = replace(self, ranks=(1, None))._votes(_BACK[direction], key_side, query_side).best(1)
+            others = replace(self, ranks=(1, None))._votes(_OPPOSITE[direction], key_side, query_side).best(1)
             best_of = dict(zip(others.query.tolist(), others.answer.tolist(), strict=True))
             pairs = pairs.best(1)
             both = zip(pairs.query.tolist(), pairs.answer.tolist(), strict=True)

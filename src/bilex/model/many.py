@@ -169,11 +169,11 @@ class ManyLanguages(OnTheHub):
 
     def _translator(self, a: str, b: str) -> Translator:
         space = Space(self.vocabularies[a], self.vocabularies[b], self.metric, self.device)
-        space.keep_neighbourhoods(*self.terms((a, b)))
-        seeds = _either_way(self.seeds, (a, b), Lexicon.swapped)
+        space.set_neighbourhoods(*self.terms((a, b)))
+        seeds = _by_pair(self.seeds, (a, b), Lexicon.swapped)
         if seeds is None:
             seeds = Lexicon([], f"no seeds of {a} and {b}")
-        calibration = _either_way(self.calibrations, (a, b), Calibration.swapped) or _NO_CONFIDENCES
+        calibration = _by_pair(self.calibrations, (a, b), Calibration.swapped) or _NO_CONFIDENCES
         parts, made = (self.maps[a], self.maps[b], calibration), self.provenance
         if isinstance(made, Provenance):
             words = without_phrases(space, made.composed)
@@ -202,7 +202,7 @@ class ManyLanguages(OnTheHub):
 
     def terms(self, pair: LanguagePair) -> Terms:
         """CSLS's mean similarities of the words of two languages; computed once, then kept."""
-        found = _either_way(self.csls_terms, pair, lambda terms: terms[::-1])
+        found = _by_pair(self.csls_terms, pair, lambda terms: terms[::-1])
         if found is None:
             source, target = (self.vocabularies[code] for code in pair)
             found = self.csls_terms[pair] = Space(source, target, self.metric, self.device).neighbourhoods()
@@ -261,7 +261,7 @@ class ManyLanguages(OnTheHub):
         return Polyglot(tuple(rows[rank] for rank in sorted(rows)), self.code(source), tuple(codes))
 
 
-def _either_way(found: Mapping[LanguagePair, T], pair: LanguagePair, swapped: Callable[[T], T]) -> T | None:
+def _by_pair(found: Mapping[LanguagePair, T], pair: LanguagePair, swapped: Callable[[T], T]) -> T | None:
     """The entry of two languages, in their order; None if there is none."""
     if pair in found:
         return found[pair]
@@ -294,30 +294,30 @@ class Polyglot:
     def __repr__(self) -> str:
         return f"Polyglot({self.source} to {', '.join(self.targets)}, {len(self):,} words)"
 
-    def text(self, form: str) -> str:
+    def text(self, format: str) -> str:
         """The whole dictionary as text.
 
         Args:
-            form: "tsv" or "csv" (a header with the languages' codes, a column each, several translations
+            format: "tsv" or "csv" (a header with the languages' codes, a column each, several translations
                 divided by " | "), or "jsonl" (scores and confidences too).
         """
         from bilex.lexicon.formats.tables import csv_line
 
-        check_form(form)
-        if form == "jsonl":
+        check_several_languages(format)
+        if format == "jsonl":
             return "".join(json.dumps(self._record(entry), ensure_ascii=False) + "\n" for entry in self)
         rows = [[self.source, *self.targets]]
         for entry in self:
             found = [entry.translations.get(language, ()) for language in self.targets]
             cells = (" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found)
             rows.append([_spaced(entry.word), *cells])
-        return "".join(csv_line(row) if form == "csv" else "\t".join(row) + "\n" for row in rows)
+        return "".join(csv_line(row) if format == "csv" else "\t".join(row) + "\n" for row in rows)
 
-    def save(self, path: str | Path, form: str | None = None) -> None:
+    def save(self, path: str | Path, format: str | None = None) -> None:
         """Write the dictionary, atomically, in the format named or the one that the file's name says."""
         from bilex.lexicon.formats import format_of
 
-        text = self.text(format_of(path, form).name)
+        text = self.text(format_of(path, format).name)
         with atomic_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="")
 
@@ -339,24 +339,18 @@ class Polyglot:
         return {**about, "translations": translations}
 
 
-def check_form(form: str) -> None:
+def check_several_languages(format: str) -> None:
     """Make sure that a format has columns for several languages."""
-    if form not in _FORMATS:
+    if format not in _FORMATS:
         raise BilexError(
-            f"format '{form}' holds two languages at a time; write several as {', '.join(_FORMATS)}, or name "
-            "one language after --to."
+            f"format '{format}' holds two languages at a time; write several as {', '.join(_FORMATS)}, or "
+            "name one language after --to."
         )
 
 
 def _spaced(word: str) -> str:
     """A word as people write it: "new york" for the unit "new_york"; it has no tabs or line ends."""
     return " ".join(words_of(word)) or word.strip()
-
-
-def open_model(model: str, device: str = "auto") -> Translator | ManyLanguages:
-    """A model of two languages or of many, whichever a folder holds."""
-    opened = load_model(model, device=device)
-    return opened.pair(*opened.languages) if isinstance(opened.provenance, Provenance) else opened
 
 
 def open_pair(
@@ -372,15 +366,16 @@ def open_pair(
     was given. It is a BilexError if the model does not hold one, or holds many and it is not clear which are
     meant.
     """
-    opened = open_model(model, device)
-    if isinstance(opened, ManyLanguages):
+    opened = load_model(model, device=device)
+    if not isinstance(opened.provenance, Provenance):
         if source is None or target is None:
             languages = ", ".join(opened.languages)
             raise BilexError(f"{model}: holds {languages}; name two of them with --from and --to.")
         return opened.pair(source, target), direction
+    translator = opened.pair(*opened.languages)
     if source is None and target is None:
-        return opened, direction
-    known = opened.provenance.languages
+        return translator, direction
+    known = translator.provenance.languages
     if None in known:
         raise BilexError(
             f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse "
@@ -390,7 +385,7 @@ def open_pair(
     directions: dict[Direction, tuple[str | None, ...]] = {"forward": known, "backward": known[::-1]}
     for found, codes in directions.items():
         if all(one in (None, code) for one, code in zip(wanted, codes, strict=True)):
-            return opened, found
+            return translator, found
     named = " to ".join(name or "any" for name in (source, target))
     raise BilexError(f"{model}: translates between {known[0]} and {known[1]}, not {named}.")
 

@@ -98,7 +98,7 @@ class Space:
             self._means[k] = neighbourhoods(self.source.vectors, self.target.vectors, k, device=self.device)
         return self._means[k]
 
-    def keep_neighbourhoods(self, r_source: Floats, r_target: Floats, k: int = CSLS_NEIGHBOURS) -> None:
+    def set_neighbourhoods(self, r_source: Floats, r_target: Floats, k: int = CSLS_NEIGHBOURS) -> None:
         """Set the mean similarities, which a saved model has."""
         if r_source.shape != (len(self.source),) or r_target.shape != (len(self.target),):
             raise BilexError(

@@ -14,7 +14,7 @@ from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, fitting_libraries
 from bilex.core.hub import OnTheHub
 from bilex.core.languages import code_of, two_languages
-from bilex.core.progress import SILENT, Progress, chosen_progress
+from bilex.core.progress import SILENT, Progress, resolve_progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
@@ -188,7 +188,7 @@ class Translator(OnTheHub):
             encoder=self.encoder,
             calibrate=calibrate,
             held_out=held_out,
-            progress=chosen_progress(progress),
+            progress=resolve_progress(progress),
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )
         if lowercase is None:
@@ -212,10 +212,10 @@ class Translator(OnTheHub):
             result.space, *result.maps, result.calibration, unknown, result.seeds, provenance, lowercase
         )
         settings = {"aligner": self.aligner, "encoder": self.encoder, "aligner_": result.aligner}
-        self._become({**vars(with_seed_phrases(made)), **settings})
+        self._replace_state({**vars(with_seed_phrases(made)), **settings})
         return self
 
-    def _become(self, state: dict[str, Any]) -> None:
+    def _replace_state(self, state: dict[str, Any]) -> None:
         """Replace all attributes, also what was computed from earlier ones."""
         vars(self).clear()
         vars(self).update(state)
@@ -351,7 +351,7 @@ class Translator(OnTheHub):
             train=self.seeds,
             bootstrap=bootstrap,
             compose=self.phrase_vectors,
-            progress=chosen_progress(progress),
+            progress=resolve_progress(progress),
         )
 
     def refine(
@@ -383,18 +383,18 @@ class Translator(OnTheHub):
         from bilex.model.refine import refined
 
         made, report = refined(
-            self, accepted, rejected, held_out=held_out, progress=chosen_progress(progress)
+            self, accepted, rejected, held_out=held_out, progress=resolve_progress(progress)
         )
         before = dict(vars(self))
         kept = {name: value for name, value in before.items() if name in ("aligner", "encoder", "aligner_")}
-        self._become({**vars(made), **kept, "_before": before})
+        self._replace_state({**vars(made), **kept, "_before": before})
         return report
 
     def undo_refine(self) -> None:
         """Restore the model as it was before the last `refine` of this object, exactly."""
         if "_before" not in vars(self):
             raise BilexError("there is no refinement to undo; load the earlier model from its folder.")
-        self._become(vars(self)["_before"])
+        self._replace_state(vars(self)["_before"])
 
     def lexicon(
         self,

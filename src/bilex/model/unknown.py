@@ -329,7 +329,7 @@ def with_phrases(
     if not added:
         return space, {}
     wider = Space(sides["source"], sides["target"], space.metric, space.device)
-    wider.keep_neighbourhoods(terms["source"], terms["target"], neighbours)
+    wider.set_neighbourhoods(terms["source"], terms["target"], neighbours)
     return wider, added
 
 
@@ -341,7 +341,7 @@ def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Spac
     target = space.target.head(len(space.target) - len(composed.get("target", ())))
     words = Space(source, target, space.metric, space.device)
     r_source, r_target = space.neighbourhoods()
-    words.keep_neighbourhoods(r_source[: len(source)], r_target[: len(target)])
+    words.set_neighbourhoods(r_source[: len(source)], r_target[: len(target)])
     return words
 
 

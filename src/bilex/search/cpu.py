@@ -272,7 +272,7 @@ def flagged(flags: Any, places: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def new_flags(count: int) -> Any:
-    """Flags for `count` scores, and room for their places."""
+    """Flags for `count` scores, and an array for the places of those that are set."""
     size = -(-count // 8) * 8
     return np.zeros(size, np.uint8), np.empty(size + 1, np.int64)
 

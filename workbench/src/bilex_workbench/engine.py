@@ -88,7 +88,7 @@ class ServedSpace(Space):
     def of(cls, space: Space, lowercase: bool) -> ServedSpace:
         """The same vocabularies and CSLS terms, for serving."""
         served = cls(space.source, space.target, space.metric, "cpu")
-        served.keep_neighbourhoods(*space.neighbourhoods())
+        served.set_neighbourhoods(*space.neighbourhoods())
         served.lowercase = lowercase
         return served
 
@@ -101,7 +101,7 @@ class ServedSpace(Space):
     def reversed(self) -> ServedSpace:
         """The same space from target to source, with the same keys."""
         made = ServedSpace(self.target, self.source, self.metric, "cpu")
-        made.keep_neighbourhoods(*self.neighbourhoods()[::-1])
+        made.set_neighbourhoods(*self.neighbourhoods()[::-1])
         made.lowercase = self.lowercase
         made.__dict__["keys"] = {"source": self.keys["target"], "target": self.keys["source"]}
         return made
