@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, optional_library
 from bilex_bench.engine import Begun, Event, Finished, Job, Lost
 from bilex_bench.local import work_on
 from bilex_bench.work import Workplace, WorkPlan
@@ -180,12 +180,8 @@ _places: list[Workplace] = []  # that of this process, for the next family of th
 
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with optional_library("--ray", "bilex-bench[cluster]"):
         import ray
-    except ImportError as error:
-        raise BilexError(
-            "--ray needs Ray, which is not installed here; run: pip install 'bilex-bench[cluster]'"
-        ) from error
     return ray
 
 

@@ -23,7 +23,7 @@ import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import answers_table, interruptible, progress, show, show_confidences, show_facts, warn
 from bilex.cli.setup import ProjectCommand
-from bilex.core.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name, optional_library
 from bilex.core.files import check_writable
 from bilex.core.languages import two_languages
 from bilex.encoders.settings import DEFAULT_MIXING, OFFLINE_ENCODER, PRESETS
@@ -339,10 +339,8 @@ def check_lm(name: str) -> None:
         return
     if name.startswith((".", "/")) or not _HUB_NAME.fullmatch(name):
         raise BilexError(f"--lm {name}: is neither a folder here nor a name that the hub could have.")
-    try:
+    with optional_library("a language model", "bilex[lm]"):
         from transformers import AutoConfig
-    except ImportError as error:
-        raise BilexError("language models need an extra: run pip install 'bilex[lm]'.") from error
     with contextlib.suppress(*_HUB_ERRORS):
         AutoConfig.from_pretrained(name, local_files_only=True)
         return

@@ -22,13 +22,31 @@ class BilexWarning(UserWarning):
 
 
 class MissingLibraryError(BilexError, ImportError):
-    """A library that only fitting needs is not installed."""
+    """A library that not every user needs is not installed."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest known one, as a question, or nothing."""
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of another library's error, to be quoted within a sentence."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".:") if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def optional_library(what: str, install: str) -> Iterator[None]:
+    """For a block that imports what `what` needs: a missing library is named with what pip installs."""
+    try:
+        yield
+    except ImportError as error:
+        name = error.name or "a library"
+        raise MissingLibraryError(
+            f"{what} needs {name}, which is not installed here; run: pip install '{install}'"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, optional_library, reason_of
 from bilex.core.manifest import CARD, CHECKSUMS, checksums
 
 if TYPE_CHECKING:
@@ -113,15 +113,12 @@ class OnTheHub:
 @contextlib.contextmanager
 def _hub(failure: str, advice: str) -> Iterator[Any]:
     """The library huggingface_hub; its errors about a name, access or connection become one sentence."""
-    try:
+    with optional_library("the Hugging Face hub", "bilex[hub]"):
         import huggingface_hub
         from huggingface_hub.errors import HfHubHTTPError
-    except ImportError as error:
-        raise BilexError("huggingface_hub is not installed here; run: pip install 'bilex[hub]'") from error
     try:
         yield huggingface_hub
     except (OSError, ValueError, *HfHubHTTPError.__bases__) as error:  # and those of its HTTP library
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-        reason = reason or type(error).__name__
+        reason = reason_of(error)
         short = reason if len(reason) <= _SHOWN_REASON else f"{reason[: _SHOWN_REASON - 1]}…"
         raise BilexError(f"{failure} ({short}); {advice}.") from error

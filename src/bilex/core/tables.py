@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import optional_library
 
 if TYPE_CHECKING:
     import pandas
@@ -70,10 +70,8 @@ class Tabular(ABC):
 
 
 def _library(name: str) -> Any:
-    try:
+    with optional_library("this table", name):
         return importlib.import_module(name)
-    except ImportError as error:
-        raise BilexError(f"{name} is not installed here; run: pip install {name}") from error
 
 
 def table(

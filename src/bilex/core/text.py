@@ -1,9 +1,11 @@
-"""Text of strangers on a terminal: what would steer it is shown instead of obeyed."""
+"""Text for people: lists that are cut, and words of any origin, whose control characters are escaped."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ def encodable(text: str) -> str:
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def listed(items: Iterable[object], most: int) -> str:
+    """The first items, separated by commas, and "..." if there are more."""
+    texts = [str(item) for item in itertools.islice(items, most + 1)]
+    return ", ".join([*texts[:most], "..."] if len(texts) > most else texts)
 
 
 def safe_console(**settings: Any) -> Console:

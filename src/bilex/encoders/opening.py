@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, optional_library, reason_of
 from bilex.core.files import read_json, write_json, write_text
 from bilex.core.machine import cache_folder
 from bilex.core.manifest import manifest_folder, verify_manifest
@@ -38,11 +38,9 @@ _Q4_BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 
 def open_model(name: str, progress: Progress = SILENT) -> tuple[Any, Any, Path | None]:
     """A model, its tokenizer, and the folder that holds them, if it is one."""
-    try:
+    with optional_library("a language model", "bilex[lm]"):
         import torch
         import transformers
-    except ImportError as error:
-        raise BilexError("language models need an extra: run pip install 'bilex[lm]'.") from error
 
     where = str(offline_folder(progress)) if name == OFFLINE_ENCODER else name
     folder = Path(where) if Path(where).is_dir() else None
@@ -120,7 +118,7 @@ def _open_tokenizer(where: str) -> Any:
         raise
     except Exception as error:  # a damaged or hostile file can make the library fail in any way
         raise BilexError(
-            f"{where}: has no tokenizer that can be opened ({_first_line(error)}); {remedy}."
+            f"{where}: has no tokenizer that can be opened ({reason_of(error)}); {remedy}."
         ) from error
     if len(tokenizer) < 8:
         raise BilexError(f"{where}: has no tokenizer; {remedy}.")
@@ -153,17 +151,12 @@ def _one_sentence_errors(where: str, folder: Path | None) -> Iterator[None]:
         if folder is not None:
             raise BilexError(
                 f"{folder}: the model cannot be opened, it is damaged or half downloaded "
-                f"({_first_line(error)}); fetch the whole folder again."
+                f"({reason_of(error)}); fetch the whole folder again."
             ) from error
         raise BilexError(
-            f"{where}: cannot be fetched from the Hugging Face hub ({_first_line(error)}); use --lm "
+            f"{where}: cannot be fetched from the Hugging Face hub ({reason_of(error)}); use --lm "
             f"{OFFLINE_ENCODER}, which needs no hub, or give the path of a folder that holds the model."
         ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".:") if lines else type(error).__name__
 
 
 class PackedModel:

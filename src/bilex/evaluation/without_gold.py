@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FREQUENT = 10_000
 _MOST_QUERIES = 2_000
-_Z = 1.96
+_Z = 1.959963984540054
 _LABELS = {
     "expected": "expected P@1 on a test dictionary",
     "held_out": "P@1 on held-out seeds",
@@ -46,11 +46,16 @@ class Share:
     @classmethod
     def of_count(cls, count: int, words: int) -> Share:
         """A share with Wilson's interval."""
-        share, squared = count / words, _Z * _Z
-        middle = (share + squared / (2 * words)) / (1 + squared / words)
-        spread = math.sqrt(share * (1 - share) / words + squared / (4 * words * words))
-        half = _Z / (1 + squared / words) * spread
-        return cls(share, max(0.0, middle - half), min(1.0, middle + half), words)
+        return cls(count / words, *wilson_interval(count / words, words), words)
+
+
+def wilson_interval(share: float, count: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share found in `count` independent trials, which need not be whole."""
+    squared = _Z * _Z
+    middle = (share + squared / (2 * count)) / (1 + squared / count)
+    spread = math.sqrt(share * (1 - share) / count + squared / (4 * count * count))
+    half = _Z / (1 + squared / count) * spread
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 @dataclass(frozen=True)

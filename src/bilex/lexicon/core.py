@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bilex.core.errors import BilexError
 from bilex.core.files import check_input
 from bilex.core.tables import Tabular
+from bilex.core.text import listed
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.reading import Layout, NormalForm, ReadReport, normalized
 from bilex.lexicon.statistics import Coverage, LeakReport, RankSummary, lacks_frequent
@@ -54,9 +55,7 @@ class Lexicon(Tabular):
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        shown = [f"{source}–{target}" for source, target in self.pairs[:_SHOWN_PAIRS]]
-        more = ", ..." if len(self) > _SHOWN_PAIRS else ""
-        return f"Lexicon({self._caption()}: {', '.join(shown)}{more})"
+        return f"Lexicon({self._caption()}: {listed(map('–'.join, self.pairs), _SHOWN_PAIRS)})"
 
     def _caption(self) -> str:
         rejected = f", {len(self.rejected):,} rejected" if self.rejected else ""

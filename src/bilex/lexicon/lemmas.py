@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, optional_library
 
 Lemmatiser = Callable[[str], str]
 
 
 def lemmatiser(language: str | None) -> Lemmatiser:
     """A function from a form to its lemma, lower-cased; a word that is not known is its own lemma."""
-    try:
+    with optional_library("a dictionary by lemmas", "bilex[lemmas]"):
         import simplemma
         from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
-    except ImportError as error:
-        raise BilexError("lemmas need simplemma; run: pip install 'bilex[lemmas]'") from error
     if language is None:
         raise BilexError(
             "lemmas depend on the two languages, and the model does not name them; name them, for example "

@@ -14,6 +14,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
 from bilex.core.tables import Tabular
+from bilex.core.text import listed
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Languages
 from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
@@ -63,9 +64,8 @@ class InducedLexicon(Tabular):
         return Lexicon([(entry.source, entry.target) for entry in self.entries], "the induced dictionary")
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{entry.source}–{entry.target}" for entry in self.entries[:_SHOWN_PAIRS])
-        more = ", ..." if len(self) > _SHOWN_PAIRS else ""
-        return f"InducedLexicon({len(self):,} pairs: {shown}{more})"
+        pairs = (f"{entry.source}–{entry.target}" for entry in self.entries)
+        return f"InducedLexicon({len(self):,} pairs: {listed(pairs, _SHOWN_PAIRS)})"
 
     def _repr_html_(self) -> str:
         from bilex.core.tables import html_table

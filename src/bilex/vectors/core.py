@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, optional_library
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.stored import Matrix, StoredRows, checked_blocks, part_of, row_blocks, row_norms
 
@@ -233,10 +233,8 @@ class WordVectors:
         Raises:
             BilexError: gensim is not installed.
         """
-        try:
+        with optional_library("to_gensim", "gensim"):
             from gensim.models import KeyedVectors
-        except ImportError as error:
-            raise BilexError("gensim is not installed here; run: pip install gensim") from error
         keyed_vectors = KeyedVectors(vector_size=self.dim, count=0)
         keyed_vectors.add_vectors(self.index_to_key, np.asarray(self.vectors))
         return keyed_vectors

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-_Z = 1.959963984540054
+from bilex.evaluation.without_gold import wilson_interval
+
 _BAND_ENDS = (1_000, 5_000, 20_000, 50_000, 100_000)
 _CONFIDENCE_CUTS = (0.2, 0.5, 0.8)
 CONFIDENCE_BANDS = [f"{low:g}-{high:g}" for low, high in pairwise((0, *_CONFIDENCE_CUTS, 1))]
@@ -64,11 +65,7 @@ class Estimate:
 
 def wilson(share: float, decisions: float) -> Estimate:
     """Wilson's interval of a share found in a number of independent decisions, which need not be whole."""
-    squared = _Z * _Z
-    middle = (share + squared / (2 * decisions)) / (1 + squared / decisions)
-    spread = math.sqrt(share * (1 - share) / decisions + squared / (4 * decisions * decisions))
-    half = _Z / (1 + squared / decisions) * spread
-    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half))
+    return Estimate(share, *wilson_interval(share, decisions))
 
 
 def estimate(strata: Sequence[Stratum]) -> Estimate | None:

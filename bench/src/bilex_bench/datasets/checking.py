@@ -9,6 +9,7 @@ from typing import Any
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
+from bilex.core.text import listed
 from bilex.lexicon import Lexicon
 from bilex_bench.datasets.folder import DataFolder, load_vectors
 
@@ -138,9 +139,7 @@ def _leaks(pairs: list[PairCheck]) -> list[str]:
         checks = {check.pair: check.dictionaries.get(name) for check in pairs}
         counts = {pair: check.leaked for pair, check in checks.items() if check and check.leaked}
         if counts:
-            shown = ", ".join(
-                [*list(counts)[:_PAIRS_SHOWN], *(["..."] if len(counts) > _PAIRS_SHOWN else [])]
-            )
+            shown = listed(counts, _PAIRS_SHOWN)
             sentences.append(
                 f"seeds {name}: test pairs are in them too, {min(counts.values())} to "
                 f"{max(counts.values())} in {len(counts)} of {len(pairs)} pairs ({shown}); use the "

@@ -24,6 +24,7 @@ from bilex.core.files import write_errors
 from bilex.core.locks import one_at_a_time
 from bilex.core.progress import SILENT, Progress
 from bilex.core.reading import PACKED_SUFFIXES
+from bilex.core.text import listed
 from bilex.data import sample_path
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -37,7 +38,7 @@ _PAIR = rf"{LANGUAGE}-{LANGUAGE}"
 _PAIR_IN_NAME = re.compile(rf"(?:^|.*?(?<=\.))({_PAIR})(?=\.)")
 _SUFFIXES = {".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".dict", ".trans"}
 _COUNT = re.compile(r"(\d+)(k?)", re.IGNORECASE)
-_DEEPEST = 3
+_DEEPEST, _SHOWN = 3, 12
 # The first that fits is taken: memory-mapped formats before text, complete files before shortened ones.
 _VECTOR_NAMES = (
     *("{}", "{}.npy", "{}.vec", "wiki.{}.vec", "cc.{}.300.vec", "wiki.{}.*.vec", "cc.{}.300.*.vec"),
@@ -93,9 +94,9 @@ class DataFolder:
             )
         named = [part for part in found if name in (part.dictionaries.path.name, part.dictionaries.layout)]
         if len(found) > 1 and len(named) != 1:
-            listed = _listed([str(part.dictionaries.path.relative_to(path)) for part in found])
+            shown = listed((part.dictionaries.path.relative_to(path) for part in found), _SHOWN)
             raise BilexError(
-                f"{path}: has several sets of dictionaries ({listed}); call the data set by one of these "
+                f"{path}: has several sets of dictionaries ({shown}); call the data set by one of these "
                 "names, or give the folder of one."
             )
         return (named or found)[0]
@@ -171,25 +172,20 @@ class DataFolder:
         names = (pair, "-".join(reversed(pair.split("-"))))
         found = next((name for name in names if name in stored), None)
         if found is None:
-            raise BilexError(f"{where}: has no dictionaries for '{pair}'; it has {_listed(list(stored))}.")
+            raise BilexError(f"{where}: has no dictionaries for '{pair}'; it has {listed(stored, _SHOWN)}.")
         files = stored[found]
         if seeds is not None:
             if seeds not in files.seeds:
-                has = _listed(list(files.seeds)) or "none"
+                has = listed(files.seeds, _SHOWN) or "none"
                 raise BilexError(f"{where}: has no seed dictionary '{seeds}' for '{pair}'; it has {has}.")
             return files.seeds[seeds], found != pair
         if len(files.tests) != 1:
-            what = f"several ({_listed(list(map(str, files.tests)))})" if files.tests else "none"
+            what = f"several ({listed(files.tests, _SHOWN)})" if files.tests else "none"
             raise BilexError(
                 f"{where}: one test dictionary is needed for '{pair}', there is {what}; "
                 "docs/reference/data.md says how such a file is named."
             )
         return files.tests[0], found != pair
-
-
-def _listed(names: Sequence[str], shown: int = 12) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
 
 
 def find_dictionaries(folder: Path, depth: int = _DEEPEST) -> Iterator[Dictionaries]:

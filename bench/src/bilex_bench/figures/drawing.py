@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import optional_library
 from bilex_bench.reported import PAPER_MIXING, about
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.tables.sheet import Direction, Method, Sheet, sheets, without_sweep
@@ -207,17 +207,10 @@ class Drawing:
 @contextmanager
 def plot_style() -> Iterator[None]:
     """Draw in our style within the block."""
-    try:
+    with optional_library("a plot", "bilex-bench[report]"):
         import matplotlib as mpl
-    except ImportError as error:
-        raise missing_extra("matplotlib") from error
     with mpl.rc_context(cast(Any, _STYLE)):
         yield
-
-
-def missing_extra(library: str) -> BilexError:
-    """The error for a library that is not installed."""
-    return BilexError(f"figures need {library}, which is not installed: pip install 'bilex-bench[report]'.")
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bilex.core.errors import optional_library
 from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures.drawing import (
     MUTED,
@@ -20,7 +21,6 @@ from bilex_bench.figures.drawing import (
     Drawing,
     PlotData,
     finished,
-    missing_extra,
     new_figure,
 )
 from bilex_bench.results import Result, WordSample
@@ -110,11 +110,9 @@ def joint_rows(sample: WordSample) -> Floats:
 
 def projected(sample: WordSample) -> Floats:
     """Places in the plane for the source words, then the target words; the same on every run."""
-    try:
+    with optional_library("a t-SNE plot", "bilex-bench[report]"):
         from sklearn.manifold import TSNE  # type: ignore[import-untyped]
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise missing_extra("scikit-learn") from error
     rows = joint_rows(sample)
     tsne = TSNE(perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3), init="pca", random_state=0)
     with threadpool_limits(1):  # sums in another order would end in another picture

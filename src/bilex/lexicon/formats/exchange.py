@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
 from bilex.core.languages import matching_codes, short_code
+from bilex.core.text import listed
 from bilex.lexicon.entries import (
     EXAMPLE,
     TEXTS,
@@ -70,10 +71,10 @@ class MarkedFormat(XmlFormat):
                 stated = short_code(node.attributes.get(attribute, "").strip())
             elif node.language():
                 found[short_code(node.language())] = None
-        listed = ", ".join([*list(found)[:_SHOWN], "..."] if len(found) > _SHOWN else found)
+        shown = listed(found, _SHOWN)
         if missing := [side for side in (source, target) if side and found and side not in found]:
             raise BilexError(
-                f"{reading.path}: holds no words in '{missing[0]}'; it has {listed}; name two of them with "
+                f"{reading.path}: holds no words in '{missing[0]}'; it has {shown}; name two of them with "
                 "--languages."
             )
         rest = [language for language in found if language not in (source, target)]
@@ -81,7 +82,7 @@ class MarkedFormat(XmlFormat):
             source = rest.pop(rest.index(stated) if stated in rest else 0)
         if target is None and len(rest) > 1:
             raise BilexError(
-                f"{reading.path}: holds {len(found)} languages ({listed}); name the two that you "
+                f"{reading.path}: holds {len(found)} languages ({shown}); name the two that you "
                 "mean with --languages, for example --languages en,fi."
             )
         target = target or next(iter(rest), None)

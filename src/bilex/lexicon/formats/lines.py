@@ -16,6 +16,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.languages import short_code
 from bilex.core.reading import GZIP, text_lines
+from bilex.core.text import listed
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
 from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped, line_fault
 from bilex.lexicon.formats.tables import csv_rows
@@ -320,10 +321,10 @@ class Wiktextract(DictionaryFormat):
                     entries.append(entry.swapped())
             reading.add(number, entries or "no translation into the language")
         if len(into) > 1 and not target:
-            listed = ", ".join([*list(into)[:_SHOWN], "..."] if len(into) > _SHOWN else into)
+            languages = f"{len(into)} languages ({listed(into, _SHOWN)})"
             raise BilexError(
-                f"{reading.path}: holds translations into {len(into)} languages ({listed}); name the two "
-                "that you mean with --languages, for example --languages en,fi."
+                f"{reading.path}: holds translations into {languages}; name the two that you mean with "
+                "--languages, for example --languages en,fi."
             )
         reading.languages = next(iter(heads)) or None if len(heads) == 1 else None, next(iter(into), None)
 
