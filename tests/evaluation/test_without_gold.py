@@ -13,7 +13,8 @@ from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
 from bilex.evaluation import evaluate
 from bilex.evaluation.without_gold import judge
-from bilex.model import Calibration, Translator
+from bilex.fit.calibration import Calibration
+from bilex.model import Translator
 from planted import Planted, planted
 
 

@@ -10,6 +10,7 @@ from bilex.fit.calibration import (
     PRIOR,
     AnswerRecords,
     Answers,
+    Calibration,
     Logistic,
     _retrieve,
     answer_records,
@@ -19,7 +20,7 @@ from bilex.fit.calibration import (
     learn_confidences,
 )
 from bilex.lexicon import Lexicon
-from bilex.model import Calibration, Translator
+from bilex.model import Translator
 from bilex.model.space import Space
 from planted import Planted, planted
 

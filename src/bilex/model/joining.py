@@ -18,8 +18,9 @@ from bilex.aligners.advanced import Matrix, connected_order, rotate_together
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.errors import BilexError
 from bilex.core.languages import LanguagePair, is_code
+from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
-from bilex.model import Calibration, Translator
+from bilex.model import Translator
 from bilex.model.many import ManyLanguages, add_pairs
 from bilex.model.provenance import JoinReport, ManyProvenance
 from bilex.model.space import SIDES, Floats, Side

@@ -16,9 +16,10 @@ from bilex.core.files import atomic_file
 from bilex.core.hub import OnTheHub
 from bilex.core.languages import LanguagePair, code_of
 from bilex.core.progress import SILENT, Progress
+from bilex.fit.calibration import Calibration
 from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Entry, Lexicon
-from bilex.model import Answer, Calibration, Translator
+from bilex.model import Answer, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
 from bilex.model.space import SIDES, Direction, Floats, Side, Space
 from bilex.model.storage import load_model, save_model
