@@ -61,23 +61,14 @@ class Preparation:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A file of tokens, and what is in it.
+    """A file of tokens, and what is in it."""
 
-    Attributes:
-        path: One line per line of text, tokens separated by spaces.
-        tokens: How many tokens.
-        words: How often each word occurs; of very many distinct words the rarest are left out.
-        lines: How many lines of text were used.
-        reports: What was left out of each file.
-        uncut: The share of characters of a script without spaces that could not be cut into words.
-    """
-
-    path: Path
+    path: Path  # one line per line of text, tokens separated by spaces
     tokens: int
-    words: Counter[str]
-    lines: int
-    reports: list[FileReport]
-    uncut: float = 0.0
+    words: Counter[str]  # how often each occurs; of very many distinct words the rarest are left out
+    lines: int  # of text that were used
+    reports: list[FileReport]  # what was left out of each file
+    uncut: float = 0.0  # the share of characters of a script without spaces that could not be cut into words
 
     @property
     def phrases(self) -> list[str]:

@@ -60,19 +60,12 @@ def wilson_interval(share: float, count: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known about one direction of a model.
+    """What is known about one direction of a model."""
 
-    Attributes:
-        expected: P@1 to expect on a test dictionary, as `bilex align` reports it; None without confidences.
-        held_out: P@1 on seed words that a second fit had not seen; None if none were held out.
-        mutual: The share of frequent words that are the first answer of their first answer.
-        named: The mean confidence of the first answers to the words given; None without any.
-    """
-
-    expected: Share | None
-    held_out: Share | None
-    mutual: Share
-    named: Share | None
+    expected: Share | None  # P@1 to expect on a test dictionary; None without confidences
+    held_out: Share | None  # P@1 on seed words that a second fit had not seen; None if none were held out
+    mutual: Share  # of frequent words, those that are the first answer of their first answer
+    named: Share | None  # the mean confidence of the first answers to the words given; None without any
 
 
 @dataclass(frozen=True)

@@ -362,22 +362,13 @@ def sense_numbers(queries: Rows, answers: Rows, words: WordVectors) -> npt.NDArr
 
 @dataclass(frozen=True)
 class Lemmas:
-    """The lemmas of a vocabulary.
+    """The lemmas of a vocabulary."""
 
-    Attributes:
-        number: The number of each word's lemma.
-        heads: The row of each lemma's headword: the lemma itself if the vocabulary has it, else its most
-            frequent form.
-        cited: Whether the headword of each lemma is the lemma itself.
-        order: The rows of all words, lemma by lemma.
-        starts: Where each lemma begins in `order`; one more number ends the last.
-    """
-
-    number: Rows
-    heads: Rows
-    cited: Truths
-    order: Rows
-    starts: Rows
+    number: Rows  # the number of each word's lemma
+    heads: Rows  # the row of each lemma, or of its most frequent form if it is not in the vocabulary
+    cited: Truths  # whether the headword of each lemma is the lemma itself
+    order: Rows  # the rows of all words, lemma by lemma
+    starts: Rows  # where each lemma begins in `order`; one more number ends the last
 
     @classmethod
     def of(cls, words: WordVectors, lemma: Lemmatiser) -> Lemmas:

@@ -32,17 +32,11 @@ _MARGIN = 0.04  # by which a call starts under the thresholds of the one before
 
 
 class Matches(NamedTuple):
-    """Partners of both directions, and how similar the two sides are.
+    """Partners of both directions, and how similar the two sides are."""
 
-    Attributes:
-        forward: For each source row its best target row, on the matcher's device.
-        backward: For each target row its best source row.
-        objective: The mean, over both directions, of each row's highest similarity (nothing hidden).
-    """
-
-    forward: torch.Tensor
-    backward: torch.Tensor
-    objective: float
+    forward: torch.Tensor  # for each source row its best target row, on the matcher's device
+    backward: torch.Tensor  # for each target row its best source row
+    objective: float  # the mean, over both directions, of each row's highest similarity (nothing hidden)
 
 
 class StochasticMatcher:
@@ -87,31 +81,19 @@ class StochasticMatcher:
 
 
 class _Lines(NamedTuple):
-    """One language in one call: each of its rows is a line, that is a row or a column, of the score matrix.
+    """One language in one call: each of its rows is a line (a row or a column) of the score matrix."""
 
-    Attributes:
-        rows: The true rows.
-        low: The rows as they are multiplied; times `scale` they are close to the true ones.
-        scale: One factor per row.
-        error: How far a product of each row may be off, if exact scores are wanted.
-        penalty: Half of CSLS's term of each row, by the call before.
-        best: A heap of the highest scores of each line, and `key`, where they are.
-        threshold: The lowest score of each heap.
-        value: The highest kept scores less the penalty of where they are, best first.
-        score: The same scores without penalty, and `place`, where they are; −1 for none.
-    """
-
-    rows: Floats
-    low: npt.NDArray[Any]
-    scale: Floats
-    error: Floats
-    penalty: Floats
-    best: Floats
-    key: npt.NDArray[np.int32]
-    threshold: Floats
-    value: Floats
-    score: Floats
-    place: npt.NDArray[np.int32]
+    rows: Floats  # the true rows
+    low: npt.NDArray[Any]  # the rows as they are multiplied; times `scale` they are close to the true ones
+    scale: Floats  # one factor per row
+    error: Floats  # how far a product of each row may be off, if exact scores are wanted
+    penalty: Floats  # half of CSLS's term of each row, by the call before
+    best: Floats  # a heap of the highest scores of each line
+    key: npt.NDArray[np.int32]  # where they are
+    threshold: Floats  # the lowest score of each heap
+    value: Floats  # the highest kept scores less the penalty of where they are, best first
+    score: Floats  # the same scores without penalty
+    place: npt.NDArray[np.int32]  # where they are; −1 for none
 
 
 class CpuMatcher:

@@ -36,39 +36,23 @@ _FORBIDDEN = -1e30  # the score of a forbidden key; finite, so that its weight t
 
 
 class Nearest(NamedTuple):
-    """What an update needs of the nearest keys.
+    """What an update needs of the nearest keys."""
 
-    Attributes:
-        total: Per query, the sum of exp(score/τ) over its n nearest keys.
-        context: Per query, the sum of exp(score/τ)·y/‖yW‖ over them.
-        key: The n nearest keys, unordered.
-        score: Their scores.
-    """
-
-    total: torch.Tensor
-    context: torch.Tensor
-    key: torch.Tensor
-    score: torch.Tensor
+    total: torch.Tensor  # per query, the sum of exp(score/τ) over its n nearest keys
+    context: torch.Tensor  # per query, the sum of exp(score/τ)·y/‖yW‖ over them
+    key: torch.Tensor  # the n nearest keys, unordered
+    score: torch.Tensor  # their scores
 
 
 class Moment(NamedTuple):
-    """Queries and keys under the maps of one update.
+    """Queries and keys under the maps of one update."""
 
-    Attributes:
-        queries: One row per query, in the keys' unmapped space, so that score = query·key/‖key W‖.
-        inverse_norm: 1/‖key W‖ of every key.
-        query_units: The queries' words mapped to unit length: score = query unit·key unit.
-        key_units: The keys mapped to unit length.
-        query_step: How far each query unit moved since the last call.
-        key_step: The furthest that any key unit moved since the last call.
-    """
-
-    queries: torch.Tensor
-    inverse_norm: torch.Tensor
-    query_units: torch.Tensor
-    key_units: torch.Tensor
-    query_step: torch.Tensor
-    key_step: torch.Tensor
+    queries: torch.Tensor  # one row per query, in the keys' unmapped space: score = query·key/‖key W‖
+    inverse_norm: torch.Tensor  # 1/‖key W‖ of every key
+    query_units: torch.Tensor  # the queries' words mapped to unit length: score = query unit·key unit
+    key_units: torch.Tensor  # the keys mapped to unit length
+    query_step: torch.Tensor  # how far each query unit moved since the last call
+    key_step: torch.Tensor  # the furthest that any key unit moved since the last call
 
 
 class Forbidden(NamedTuple):

@@ -23,16 +23,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How to write.
+    """How to write."""
 
-    Args:
-        defuse_formulas: Whether cells that a spreadsheet would compute get an apostrophe before them.
-        skip_unfit: Whether pairs that the format cannot hold are left out and counted; else the first of
-            them is an error.
-    """
-
-    defuse_formulas: bool = False
-    skip_unfit: bool = False
+    defuse_formulas: bool = False  # put an apostrophe before cells that a spreadsheet would compute
+    skip_unfit: bool = False  # leave out pairs that the format cannot hold; else the first is an error
 
 
 @dataclass(frozen=True)

@@ -40,21 +40,13 @@ _used: set[Job] = set()
 
 
 class Operand(NamedTuple):
-    """One side of a product.
+    """One side of a product."""
 
-    Attributes:
-        rows: The rows as they are multiplied; times `scale` they are close to the true ones.
-        scale: One factor per row.
-        error: Per row, the distance between the true row and `rows` times `scale`.
-        norm: Per row, the length of `rows` times `scale`.
-        longest: No true row is longer.
-    """
-
-    rows: npt.NDArray[Any]
-    scale: Floats
-    error: Doubles
-    norm: Doubles
-    longest: float
+    rows: npt.NDArray[Any]  # as they are multiplied; times `scale` they are close to the true rows
+    scale: Floats  # one factor per row
+    error: Doubles  # per row, the distance between the true row and `rows` times `scale`
+    norm: Doubles  # per row, the length of `rows` times `scale`
+    longest: float  # no true row is longer
 
     @property
     def exact(self) -> bool:
