@@ -70,7 +70,7 @@ def test_a_disk_that_fills_up_ends_no_fit_and_costs_no_earlier_state(
         patch.setattr(manifest, "sha256", full_from_the_second_state_on)
         fitted = small_c1(3).fit(*data, progress=heard, checkpoint=state)
     assert matrices(fitted) == matrices(undisturbed)
-    lost = [sentence for sentence in heard.said if "is not kept" in sentence]
+    lost = [sentence for sentence in heard.said if "is not saved" in sentence]
     assert len(lost) == 2 and all(f"stays in {state}" in one and "the disk is full" in one for one in lost)
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
     heard.said.clear()
@@ -110,7 +110,7 @@ def test_sigterm_ends_a_fit_as_ctrl_c_does_and_it_can_be_resumed(
         patch.setattr(Checkpoint, "save", saved_and_terminated)
         assert run(line) == 128 + signal.SIGTERM
     said = capsys.readouterr().err
-    assert "What was finished is kept in state; run the same command to go on from it." in said
+    assert "What was finished is in state; run the same command to continue from it." in said
     assert said.splitlines()[-1] == "bilex: terminated; no output was left half-written."
     assert sorted(path.name for path in Path().iterdir()) == ["a.vec", "b.vec", "seeds.tsv", "state"]
     assert run(line) == 0 and "going on after iteration 1" in capsys.readouterr().err
@@ -133,8 +133,8 @@ def test_blocks_are_halved_until_they_fit_and_every_row_is_done_once() -> None:
         in_blocks(100, 64, out_of_memory_above(20, done))
     assert done == list(range(100))
     assert [str(one.message) for one in said] == [
-        "GPU memory is too small for a block of 64 rows: going on with 32 at a time.",
-        "GPU memory is too small for a block of 32 rows: going on with 16 at a time.",
+        "GPU memory is too small for a block of 64 rows: continuing with 32 at a time.",
+        "GPU memory is too small for a block of 32 rows: continuing with 16 at a time.",
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -177,7 +177,7 @@ def test_a_search_that_runs_out_of_memory_finds_the_same(monkeypatch: pytest.Mon
     monkeypatch.setattr(gpu, "best_proposals", refused)
     with pytest.warns(BilexWarning) as said:
         again = GpuSearch(keys, None).top_k(queries, 3, 1 << 30)
-    assert "going on with 7 at a time" in str(said[-1].message)
+    assert "continuing with 7 at a time" in str(said[-1].message)
     assert torch.equal(again[0], scores) and torch.equal(again[1], rows)
 
 

@@ -63,7 +63,7 @@ def interruptible(checkpoint: str | None, listener: Progress) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if checkpoint and Path(checkpoint).exists():
-            listener.log(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
+            listener.log(f"What was finished is in {checkpoint}; run the same command to continue from it.")
         raise
 
 

@@ -57,7 +57,7 @@ class ReplayedStep:
             generator.graphsafe_set_state(generator.clone_state())
             reason = str(error).splitlines()[0]
             self._report(
-                f"The GPU could not record a step ({reason}): training goes on without, with the same "
+                f"The GPU could not record a step ({reason}): training continues without, with the same "
                 "results, but slower."
             )
         else:

@@ -76,7 +76,7 @@ def _half(size: int, unit: str, error: Exception) -> int:
     half = -(-size // 2)
     torch.cuda.empty_cache()
     warnings.warn(
-        f"GPU memory is too small for a block of {size:,} {unit}: going on with {half:,} at a time.",
+        f"GPU memory is too small for a block of {size:,} {unit}: continuing with {half:,} at a time.",
         BilexWarning,
         stacklevel=3,
     )

@@ -45,7 +45,7 @@ def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
         yield True
     finally:
         with contextlib.suppress(OSError):  # Windows removes no open file; there filelock itself does
-            lock.unlink()  # while it is held: whoever waits for this inode opens the file again
+            lock.unlink()  # while it is held: a process that waits for this inode opens the file again
         held.release()
 
 

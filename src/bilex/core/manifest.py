@@ -1,7 +1,7 @@
 """Lists of the files of a folder with their checksums: SHA256SUMS, which `sha256sum -c` reads.
 
-A model lists all files but its card, which people may edit. Other folders of ours (vectors, checkpoints,
-encoders, fits and stages of the benchmark) list all files and name their kind in a comment on the first line.
+A model lists all files but its card, which people may edit. Other folders (vectors, checkpoints, encoders,
+fits and stages of the benchmark) list all files and name their kind in a comment on the first line.
 Such folders of earlier versions have `bilex-files.json` instead, which is still read.
 """
 
@@ -138,14 +138,14 @@ def verify_manifest(path: Path, kind: str) -> bool:
 
 
 def _own_files(path: Path, kind: str) -> Collection[str]:
-    """The files of a folder of ours; none where it has no list."""
+    """The files of a folder that bilex wrote; none where it has no list."""
     lists = [name for name in (CHECKSUMS, FIRST_MANIFEST) if (path / name).is_file()]
     return {*lists, *checksums(path, kind, _START_AGAIN)} if lists else ()
 
 
 @contextlib.contextmanager
 def optional_save(path: Path, progress: Progress) -> Iterator[None]:
-    """For a block that saves the state of long work: if that cannot be written, report it and go on.
+    """For a block that saves the state of long work: if that cannot be written, report it and continue.
 
     The state that was saved earlier is still there, since folders are written whole or not at all.
     """
@@ -153,5 +153,5 @@ def optional_save(path: Path, progress: Progress) -> Iterator[None]:
         yield
     except BilexError as error:
         progress.log(
-            f"This state is not kept and the work goes on; what was kept earlier stays in {path}: {error}"
+            f"This state is not saved and the work continues; what was saved earlier stays in {path}: {error}"
         )

@@ -79,7 +79,7 @@ def _check_folder(folder: Path) -> None:
             raise BilexError(f"{folder / name}: is not a configuration; fetch the whole model again.")
         if content.get("auto_map"):
             raise BilexError(
-                f"{folder / name}: asks to run code of the model's own (auto_map), which bilex never does; "
+                f"{folder / name}: wants to run the model's own code (auto_map), which bilex never does; "
                 "use a model that transformers itself knows."
             )
     if (folder / "adapter_config.json").is_file():

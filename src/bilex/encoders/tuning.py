@@ -319,8 +319,8 @@ class Tuner:
                     ) from error
                 self.micro_batch = -(-self.micro_batch // 2)
                 self._warn(
-                    f"GPU memory is too small for the whole batch: going on with {self.micro_batch} pairs at "
-                    "a time; gradients still cover the whole batch, so results do not change."
+                    f"GPU memory is too small for the whole batch: continuing with {self.micro_batch} pairs "
+                    "at a time; gradients still cover the whole batch, so results do not change."
                 )
         optimiser.step()
         self.updates += 1

@@ -194,7 +194,7 @@ def _evidence(
 
 
 def composed_pairs(two: LanguagePair, seeds: Mapping[LanguagePair, Pairs], languages: Sequence[str]) -> Pairs:
-    """Pairs of two languages that share a translation in a third, and whose words no seed of theirs holds."""
+    """Pairs of two languages that share a translation in a third, and whose words have no seed."""
 
     def between(a: str, b: str) -> Pairs:
         return seeds[a, b] if (a, b) in seeds else seeds.get((b, a), _NO_PAIRS)[:, ::-1]

@@ -321,7 +321,7 @@ def _has_many(config: Mapping[str, Any]) -> bool:
 
 
 def own_files(path: Path) -> Collection[str]:
-    """The files in a folder that saving a model wrote; none if it is no model. An edited card is not ours."""
+    """The files that saving a model wrote into a folder; none if it is no model. An edited card is none."""
     config = _config_or_none(path)
     if config is None:
         return ()

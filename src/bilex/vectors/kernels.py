@@ -134,7 +134,7 @@ def parse_lines(
         count += byte == _NEWLINE
     if len(data) and data[-1] != _NEWLINE:
         count += 1
-    # A line that fills a row has at least 2 * dim + 1 bytes, so blank lines cannot ask for memory.
+    # A line that fills a row has at least 2 * dim + 1 bytes, so blank lines take no memory.
     rows = np.empty((min(count, len(data) // (2 * dim) + 1), dim), np.float32)
     spans = np.zeros((count, 3), np.int64)
     status = np.empty(count, np.int8)

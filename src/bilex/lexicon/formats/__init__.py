@@ -55,7 +55,7 @@ _OWN: dict[str, DictionaryFormat] = {cls.name: cls() for cls in _CLASSES}
 
 
 def _registered() -> dict[str, EntryPoint]:
-    """The formats that other distributions register, by name; they cannot replace one of ours."""
+    """The formats that other distributions register, by name; they cannot replace one of bilex."""
     return {point.name: point for point in entry_points(group="bilex.formats") if point.name not in _OWN}
 
 
