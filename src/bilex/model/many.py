@@ -22,7 +22,7 @@ from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
 from bilex.model.space import SIDES, Direction, Floats, Side, Space
-from bilex.model.storage import load_model, save_model
+from bilex.model.storage import load_model, save_model, several_languages
 from bilex.model.unknown import FromSubwords, OutOfVocabulary, without_phrases
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.phrases import words_of
@@ -355,11 +355,13 @@ def _spaced(word: str) -> str:
 
 
 def open_pair(
-    model: str,
+    model: str | Path,
     source: str | None = None,
     target: str | None = None,
     device: str = "auto",
     direction: Direction = "forward",
+    *,
+    verify: bool = True,
 ) -> tuple[Translator, Direction]:
     """The translator of two languages, and the direction in which they go.
 
@@ -367,11 +369,10 @@ def open_pair(
     was given. It is a BilexError if the model does not hold one, or holds many and it is not clear which are
     meant.
     """
-    opened = load_model(model, device=device)
+    opened = load_model(model, verify=verify, device=device)
     if not isinstance(opened.provenance, Provenance):
         if source is None or target is None:
-            languages = ", ".join(opened.languages)
-            raise BilexError(f"{model}: holds {languages}; name two of them with --from and --to.")
+            raise several_languages(model, opened.languages)
         return opened.pair(source, target), direction
     translator = opened.pair(*opened.languages)
     if source is None and target is None:

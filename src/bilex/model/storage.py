@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -219,7 +219,7 @@ class StoredModel:
             )
         holds_many = _has_many(config)
         if many is False and holds_many:
-            raise several_languages(path)
+            raise several_languages(path, config.get("languages") or ())
         first = version == 1 and not holds_many
         with consistent(path):
             if first:  # in the present shape
@@ -287,11 +287,11 @@ def read_provenance(folder: str | Path) -> Provenance:
     return made
 
 
-def several_languages(path: str | Path) -> BilexError:
+def several_languages(path: str | Path, languages: Iterable[object]) -> BilexError:
     """What to raise where a model of two languages is needed."""
+    listed = ", ".join(map(str, languages))
     return BilexError(
-        f"{path}: is a model of several languages; name two of them (--from and --to, or the argument "
-        "languages of Translator.load)."
+        f"{path}: holds {listed}; name two of them with --from and --to (in Python: languages=...)."
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, fitting_libraries
 from bilex.core.hub import OnTheHub
-from bilex.core.languages import code_of, two_languages
+from bilex.core.languages import two_languages
 from bilex.core.progress import SILENT, Progress, resolve_progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
@@ -237,20 +237,14 @@ class Translator(OnTheHub):
             verify: Whether every file is compared with its checksum before it is read.
             device: Where searches run.
         """
-        from bilex.model.storage import load_model, several_languages
+        from bilex.model.many import open_pair
 
-        model = load_model(folder, verify=verify, device=device)
-        made = model.provenance
-        if not isinstance(made, Provenance):
-            if languages is None:
-                raise several_languages(folder)
-            return model.pair(*languages)
-        if languages is not None and tuple(code_of(name) or name for name in languages) != made.languages:
-            one, other = made.language_names()
-            raise BilexError(
-                f"{folder}: translates from {one} to {other}, not from {' to '.join(languages)}."
-            )
-        return model.pair(*model.languages)
+        source, target = languages or (None, None)
+        translator, direction = open_pair(folder, source, target, device, verify=verify)
+        if direction == "backward":
+            one, other = translator.languages
+            raise BilexError(f"{folder}: translates from {one} to {other}, not the other way round.")
+        return translator
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that `load` opens, all of it or nothing; only an earlier model is replaced."""

@@ -149,6 +149,9 @@ class LineFormat(DictionaryFormat):
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         return (f"{self._line(entry)}\n" for entry in dictionary.entries)
 
+    def _fault(self, entry: Entry) -> str:
+        return line_fault(entry)
+
 
 def _with_spaces(entry: Entry) -> Entry:
     """The entry, phrases with spaces: "new york" for the unit "new_york"."""

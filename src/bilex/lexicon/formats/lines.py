@@ -18,7 +18,7 @@ from bilex.core.languages import short_code
 from bilex.core.reading import GZIP, text_lines
 from bilex.core.text import listed
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
-from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped, line_fault
+from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped
 from bilex.lexicon.formats.tables import csv_rows
 from bilex.lexicon.reading import Reading, all_lines, unescaped
 
@@ -55,7 +55,7 @@ class Muse(LineFormat):
         return f"{entry.source} {entry.target}"
 
     def _fault(self, entry: Entry) -> str:
-        return "a space in a word" if " " in entry.source + entry.target else line_fault(entry)
+        return "a space in a word" if " " in entry.source + entry.target else super()._fault(entry)
 
 
 class OmegaT(LineFormat):
@@ -78,7 +78,7 @@ class OmegaT(LineFormat):
 
     def _fault(self, entry: Entry) -> str:
         comment = entry.source.startswith("#")
-        return "'#' before a word, which begins a comment" if comment else line_fault(entry)
+        return "'#' before a word, which begins a comment" if comment else super()._fault(entry)
 
 
 class Hunalign(LineFormat):
@@ -100,7 +100,7 @@ class Hunalign(LineFormat):
 
     def _fault(self, entry: Entry) -> str:
         alone = any("@" in word.split(" ") for word in (entry.source, entry.target))
-        return "'@' as a word" if alone else line_fault(entry)
+        return "'@' as a word" if alone else super()._fault(entry)
 
 
 class Bicleaner(LineFormat):
@@ -145,7 +145,7 @@ class Bicleaner(LineFormat):
 
     def _fault(self, entry: Entry) -> str:
         blank = any(len(word.split()) > 1 for word in (entry.source, entry.target))
-        return "a blank in a word" if blank else line_fault(entry)
+        return "a blank in a word" if blank else super()._fault(entry)
 
 
 class Synonyms(LineFormat):
@@ -178,9 +178,6 @@ class Synonyms(LineFormat):
         for source, entries in grouped(dictionary.entries).items():
             words = (re.sub(r"[\\,=>#]", r"\\\g<0>", word) for word in (source, *(e.target for e in entries)))
             yield f"{next(words)} => {', '.join(words)}\n"
-
-    def _fault(self, entry: Entry) -> str:
-        return line_fault(entry)
 
 
 class Anki(DictionaryFormat):
