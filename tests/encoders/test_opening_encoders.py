@@ -142,7 +142,7 @@ def test_lighter_presets_do_less_work() -> None:
     ("settings", "reason"),
     [
         ({"pooling": "max"}, "cls or mean"),
-        ({"max_length": 2}, "no room"),
+        ({"max_length": 2}, "too short for a word"),
         ({"template": "word"}, "where the word goes"),
     ],
 )
