@@ -67,9 +67,9 @@ def align_languages(
     """Align several languages together; it is a BilexError if the seeds do not connect all of them.
 
     `vocabularies` are vectors as they came from their files, `c1` the settings for every two languages, which
-    is not fitted itself. The `frequent` most frequent words of each language take part in the fit. With preset
-    "auto", held-out seeds choose between C1 and the joint mapping alone; if `calibrated`, they also teach
-    confidences. An interrupted run resumes from the folder `checkpoint`.
+    is not fitted itself. The `frequent` most frequent words of each language take part in the fit. With the
+    preset "auto", held-out seeds choose between C1 and the joint mapping alone; if `calibrated`, they also
+    teach confidences. An interrupted run resumes from the folder `checkpoint`.
     """
     c1 = c1 or C1()
     usable = {
