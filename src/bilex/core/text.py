@@ -27,8 +27,7 @@ def encodable(text: str) -> str:
 
 
 def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return found[0].encode("unicode_escape").decode("ascii")
 
 
 def listed(items: Iterable[object], most: int) -> str:
