@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import shlex
 from collections.abc import Iterable, Iterator
 
 _TO_FIT = ("torch", "numba", "scipy")
@@ -45,7 +46,7 @@ def optional_library(what: str, install: str) -> Iterator[None]:
     except ImportError as error:
         name = error.name or "a library"
         raise MissingLibraryError(
-            f"{what} needs {name}, which is not installed here; run: pip install '{install}'"
+            f"{what} needs {name}, which is not installed here; run: pip install {shlex.quote(install)}"
         ) from error
 
 
