@@ -1,6 +1,6 @@
 """Words to vectors with a multilingual language model, and tuning it on pairs and negatives (stage C2).
 
-Importing this package is light: torch and transformers are loaded when the encoder is first used.
+Importing this package is light: torch and transformers are loaded when a name is first used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,23 @@ from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
+    from bilex.encoders.settings import C2, PRESETS, EncoderPreset, Reading, TuningSettings
+    from bilex.encoders.stage import Combination, StageResult, run_stage_c2
 
-__all__ = ["WordEncoder"]
+__all__ = [
+    "C2",
+    "PRESETS",
+    "Combination",
+    "EncoderPreset",
+    "Reading",
+    "StageResult",
+    "TuningSettings",
+    "WordEncoder",
+    "run_stage_c2",
+]
 
-__getattr__, __dir__ = lazy_exports(__name__, {"WordEncoder": "bilex.encoders.model"})
+_SETTINGS = dict.fromkeys(
+    ("C2", "PRESETS", "EncoderPreset", "Reading", "TuningSettings"), "bilex.encoders.settings"
+)
+_STAGE = dict.fromkeys(("Combination", "StageResult", "run_stage_c2"), "bilex.encoders.stage")
+__getattr__, __dir__ = lazy_exports(__name__, {"WordEncoder": "bilex.encoders.model", **_SETTINGS, **_STAGE})
