@@ -49,9 +49,9 @@ def test_an_unknown_method_is_named() -> None:
 
 def test_a_fit_leaves_its_settings_as_they_are() -> None:
     world = planted(500, 12, 0.5)
-    aligner = C1(iterations=1, negatives=5, device="cpu")
+    aligner = C1(iterations=1, updates=10, negatives=5, device="cpu")
     translator = Translator(aligner).fit(world.source, world.target, world.pairs(0, 250))
-    assert aligner == C1(iterations=1, negatives=5, device="cpu") and not hasattr(aligner, "source_map_")
+    assert aligner == C1(iterations=1, updates=10, negatives=5, device="cpu") and not hasattr(aligner, "source_map_")
     assert translator.provenance.settings["preset"] == translator.aligner_.settings()["preset"] == "auto"
 
 

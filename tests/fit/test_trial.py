@@ -21,7 +21,7 @@ from bilex.model.space import Space
 from bilex.vectors.stored import unit_rows
 from planted import Planted, planted
 
-SHORT = {"iterations": 1, "negatives": 5}
+SHORT = {"iterations": 1, "updates": 10, "negatives": 5, "passes": 2}
 
 
 @pytest.fixture(scope="module")
