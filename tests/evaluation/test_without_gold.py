@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bilex import BilexError
-from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
 from bilex.evaluation import evaluate
 from bilex.evaluation.without_gold import judge
@@ -25,9 +24,7 @@ def world() -> Planted:
 
 @pytest.fixture(scope="module")
 def translator(world: Planted) -> Translator:
-    return Translator(Procrustes(device="cpu")).fit(
-        world.source, world.target, world.pairs(0, 800), progress=False
-    )
+    return Translator("procrustes").fit(world.source, world.target, world.pairs(0, 800), progress=False)
 
 
 def test_the_expected_accuracy_is_near_the_true_one(world: Planted, translator: Translator) -> None:
@@ -49,7 +46,7 @@ def test_align_and_evaluate_expect_the_same(translator: Translator, tmp_path: Pa
 
 def test_worse_vectors_are_expected_to_be_worse(translator: Translator) -> None:
     blurred = planted(1500, 24, 1.6)
-    worse = Translator(Procrustes(device="cpu")).fit(
+    worse = Translator("procrustes").fit(
         blurred.source, blurred.target, blurred.pairs(0, 800), progress=False
     )
     good, bad = judge(translator).forward, judge(worse).forward

@@ -7,7 +7,7 @@ import pytest
 
 import bilex
 from bilex import C1, C2, BilexError, Lexicon, Translator
-from bilex.aligners.procrustes import Procrustes
+from bilex.aligners import get_method
 from bilex.encoders import TuningSettings
 from bilex.fit import fit
 from planted import planted
@@ -51,15 +51,17 @@ def test_a_fit_leaves_its_settings_as_they_are() -> None:
     world = planted(500, 12, 0.5)
     aligner = C1(iterations=1, updates=10, negatives=5, device="cpu")
     translator = Translator(aligner).fit(world.source, world.target, world.pairs(0, 250))
-    assert aligner == C1(iterations=1, updates=10, negatives=5, device="cpu") and not hasattr(aligner, "source_map_")
+    assert aligner == C1(iterations=1, updates=10, negatives=5, device="cpu") and not hasattr(
+        aligner, "source_map_"
+    )
     assert translator.provenance.settings["preset"] == translator.aligner_.settings()["preset"] == "auto"
 
 
 def test_fit_makes_what_the_translator_makes() -> None:
     world = planted(500, 12, 0.5)
     seeds = world.pairs(0, 300)
-    result = fit(Procrustes(device="cpu"), world.source, world.target, seeds)
-    made = Translator(Procrustes(device="cpu")).fit(world.source, world.target, seeds, languages=("en", "fi"))
+    result = fit(get_method("procrustes")(), world.source, world.target, seeds)
+    made = Translator("procrustes").fit(world.source, world.target, seeds, languages=("en", "fi"))
     assert np.array_equal(result.maps[0].matrix, made.source_map.matrix)
     assert result.calibration == made.calibration and result.stage is None
     assert made.languages == ("English", "Finnish")
@@ -67,7 +69,7 @@ def test_fit_makes_what_the_translator_makes() -> None:
 
 def test_a_second_fit_forgets_the_first() -> None:
     first, second = planted(120, 8, 0.3), planted(100, 8, 0.3)
-    translator = Translator(Procrustes(device="cpu"))
+    translator = Translator("procrustes")
     known = first.pairs(0, 40)
     learned = {source for source, _ in second.pairs(50, 90).pairs}
     word, answer = next(pair for pair in known.pairs if pair[0] not in learned and pair[0] in second.source)
@@ -87,7 +89,7 @@ def test_rejected_pairs_leave_the_seeds() -> None:
     world = planted(100, 8, 0.3)
     seeds = world.pairs(0, 50)
     wrong = seeds.pairs[3]
-    aligner = Procrustes(device="cpu")
+    aligner = get_method("procrustes")()
     fitted = fit(aligner, world.source, world.target, seeds, rejected=[wrong], calibrate=False)
     assert wrong not in fitted.seeds.pairs and list(fitted.seeds.rejected) == [wrong]
     assert len(fitted.seeds) == 49
@@ -101,7 +103,7 @@ def test_a_share_that_cannot_be_held_out_is_refused() -> None:
 
 def test_evaluation_by_attributes() -> None:
     world = planted(400, 12, 0.3)
-    made = Translator(Procrustes(device="cpu")).fit(world.source, world.target, world.pairs(0, 200))
+    made = Translator("procrustes").fit(world.source, world.target, world.pairs(0, 200))
     found = made.evaluate(Lexicon(list(world.pairs(200, 400).pairs)), bootstrap=0)
     assert found.csls.p_at_1 == found.forward.metrics["csls"]["p@1"]  # type: ignore[index]
     assert found.backward.nn.mrr == found.backward.metrics["nn"]["mrr"]  # type: ignore[index]

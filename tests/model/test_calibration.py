@@ -167,14 +167,14 @@ def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytes
 
     monkeypatch.setattr(Procrustes, "fit", spy)
     monkeypatch.setattr("bilex.fit.trial.answer_records", watched)
-    Translator(Procrustes(device="cpu")).fit(world.source, world.target, world.pairs(0, 600))
+    Translator("procrustes").fit(world.source, world.target, world.pairs(0, 600))
     assert [len(lexicon) for lexicon in learned] == [600 - len(asked[0]), 600]
     assert not {a for a, _ in learned[0].pairs} & {a for a, _ in asked[0].pairs}
     assert not {b for _, b in learned[0].pairs} & {b for _, b in asked[0].pairs}
 
 
 def test_too_few_seeds_are_reported(world: Planted) -> None:
-    made = Translator(Procrustes(device="cpu")).fit(world.source, world.target, world.pairs(0, 100))
+    made = Translator("procrustes").fit(world.source, world.target, world.pairs(0, 100))
     assert not made.calibration.parts
     assert "need 200 seed words" in made.calibration.note
     assert made.translate(world.source.index_to_key[0])[0].confidence is None

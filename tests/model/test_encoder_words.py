@@ -10,7 +10,6 @@ import pytest
 
 from bilex.aligners import Map
 from bilex.aligners.maps import Linear, Unit
-from bilex.aligners.procrustes import Procrustes
 from bilex.core.manifest import ModelFiles
 from bilex.encoders import Combination
 from bilex.model import Translator, unknown
@@ -74,9 +73,7 @@ def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) 
     world = planted(500, 16, 0.6)
     tuning = TuningSettings(negatives=2, epochs=1, batch_size=50, induced=0)
     stage = C2(tiny, mixing=mixing, tuning=tuning, device="cpu")
-    made = Translator(Procrustes(device="cpu"), encoder=stage).fit(
-        world.source, world.target, world.pairs(0, 300)
-    )
+    made = Translator("procrustes", encoder=stage).fit(world.source, world.target, world.pairs(0, 300))
     assert made.space.dim == 24
     assert made.calibration.parts["forward", "csls"].words >= 40
     used = made.provenance.language_model.mixing
@@ -101,7 +98,7 @@ def test_the_device_of_a_loaded_translator_is_that_of_its_encoder(
 
     world = planted(120, 16, 0.6)
     stage = C2(tiny, mixing=0.4, tune=False, device="cpu")
-    made = Translator(Procrustes(device="cpu"), encoder=stage).fit(
+    made = Translator("procrustes", encoder=stage).fit(
         world.source, world.target, world.pairs(0, 60), calibrate=False
     )
     made.save(tmp_path / "model")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bilex import BilexError
-from bilex.aligners.procrustes import Procrustes
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.filters import read_tags, read_words, word_filter
@@ -22,7 +21,7 @@ def translator() -> Translator:
     vectors = np.random.default_rng(0).normal(size=(len(WORDS), 4)).astype(np.float32)
     words = WordVectors(WORDS, vectors)
     seeds = Lexicon([(word, word) for word in WORDS[:4]])
-    return Translator(Procrustes(device="cpu")).fit(words, words, seeds, lowercase=False, calibrate=False)
+    return Translator("procrustes").fit(words, words, seeds, lowercase=False, calibrate=False)
 
 
 def kept(translator: Translator, **overrides: object) -> list[str]:

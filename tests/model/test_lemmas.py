@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bilex import BilexError
-from bilex.aligners.procrustes import Procrustes
 from bilex.cli import BAD_INPUT, run
 from bilex.lexicon import Lexicon
 from bilex.lexicon.lemmas import lemmatiser
@@ -46,9 +45,7 @@ def translator() -> Translator:
     source, target = vocabulary(GERMAN, 0.05, 3), vocabulary(FRENCH, 0.05, 4)
     filler = list(zip(source.index_to_key[10:], target.index_to_key[10:], strict=True))
     seeds = Lexicon([*filler, ("hund", "chien")])
-    return Translator(Procrustes(device="cpu")).fit(
-        source, target, seeds, languages=("de", "fr"), calibrate=False
-    )
+    return Translator("procrustes").fit(source, target, seeds, languages=("de", "fr"), calibrate=False)
 
 
 def test_forms_of_a_lemma_stand_under_one_headword(translator: Translator) -> None:
@@ -78,7 +75,7 @@ def test_a_plural_alone_finds_the_plural() -> None:
     kept = [row for row, word in enumerate(source.index_to_key) if word != "stadt"]
     only = WordVectors([source.index_to_key[row] for row in kept], np.asarray(source.vectors)[kept])
     pairs = [(word, target.index_to_key[row]) for word, row in zip(only.index_to_key, kept, strict=True)]
-    fitted = Translator(Procrustes(device="cpu")).fit(
+    fitted = Translator("procrustes").fit(
         only, target, Lexicon(pairs[9:]), languages=("de", "fr"), calibrate=False
     )
     entries = {entry.source: entry.target for entry in fitted.lexicon(lemmas=True)}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bilex import BilexError
-from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
 from bilex.encoders import Combination
 from bilex.evaluation import evaluate
@@ -43,7 +42,7 @@ def terms(world: Planted) -> Lexicon:
 
 @pytest.fixture(scope="module")
 def translator(world: Planted, terms: Lexicon) -> Translator:
-    return Translator(Procrustes(device="cpu")).fit(world.source, world.target, terms)
+    return Translator("procrustes").fit(world.source, world.target, terms)
 
 
 def test_a_vocabulary_spells_phrases_in_its_own_way() -> None:
@@ -102,9 +101,9 @@ def test_phrases_of_the_seeds_are_known_both_ways(translator: Translator, terms:
 
 def test_phrases_change_nothing_for_words(world: Planted, terms: Lexicon, translator: Translator) -> None:
     words_only = Lexicon(terms.pairs[:300])
-    plain = Translator(Procrustes(device="cpu")).fit(world.source, world.target, words_only, calibrate=False)
+    plain = Translator("procrustes").fit(world.source, world.target, words_only, calibrate=False)
     unit = Lexicon([*words_only.pairs, ("new_york", "uusi jorkki")])
-    also = Translator(Procrustes(device="cpu")).fit(world.source, world.target, unit, calibrate=False)
+    also = Translator("procrustes").fit(world.source, world.target, unit, calibrate=False)
     rows = np.arange(len(world.source))
     np.testing.assert_array_equal(
         np.asarray(also.space.source.vectors), np.asarray(translator.space.source.vectors)[rows]
@@ -120,7 +119,7 @@ def test_a_phrase_of_the_seeds_is_no_answer_to_a_word(world: Planted, tmp_path: 
     words = world.pairs(0, 300).pairs
     near = [(f"{source[i]} {source[3]}", f"{target[i]} {target[3]}") for i in range(310, 390)]
     made, plain = (
-        Translator(Procrustes(device="cpu")).fit(world.source, world.target, Lexicon(pairs), calibrate=False)
+        Translator("procrustes").fit(world.source, world.target, Lexicon(pairs), calibrate=False)
         for pairs in ([*words, *near], words)
     )
     made.save(tmp_path / "model")
@@ -172,9 +171,7 @@ def test_a_language_model_reads_the_phrase_whole() -> None:
 
 def test_evaluation_counts_phrases_beside_words(world: Planted) -> None:
     source, target = world.source.index_to_key, world.target.index_to_key
-    fitted = Translator(Procrustes(device="cpu")).fit(
-        world.source, world.target, world.pairs(0, 300), calibrate=False
-    )
+    fitted = Translator("procrustes").fit(world.source, world.target, world.pairs(0, 300), calibrate=False)
     words = world.pairs(400, 440).pairs
     phrases = [(f"{source[i]} {source[i + 1]}", f"{target[i]}_{target[i + 1]}") for i in range(500, 540, 2)]
     only = [(source[560], f"{target[560]} {target[561]}")]
@@ -193,9 +190,7 @@ def test_evaluation_counts_phrases_beside_words(world: Planted) -> None:
 
 
 def test_golds_in_another_spelling_count_as_units(world: Planted) -> None:
-    fitted = Translator(Procrustes(device="cpu")).fit(
-        world.source, world.target, world.pairs(0, 300), calibrate=False
-    )
+    fitted = Translator("procrustes").fit(world.source, world.target, world.pairs(0, 300), calibrate=False)
     result = evaluate(fitted.space, Lexicon([("new york", "uusi_jorkki")]), bootstrap=0)
     assert result.forward.covered == 1
     assert result.forward.phrases == {}
@@ -223,9 +218,7 @@ def test_the_command_marks_what_was_composed(
 
 def test_a_dictionary_of_phrases_alone_can_be_evaluated(world: Planted) -> None:
     source, target = world.source.index_to_key, world.target.index_to_key
-    fitted = Translator(Procrustes(device="cpu")).fit(
-        world.source, world.target, world.pairs(0, 300), calibrate=False
-    )
+    fitted = Translator("procrustes").fit(world.source, world.target, world.pairs(0, 300), calibrate=False)
     pairs = [(f"{source[i]} {source[i + 1]}", f"{target[i]} {target[i + 1]}") for i in range(500, 540, 2)]
     result = evaluate(fitted.space, Lexicon(pairs), bootstrap=100)
     assert result.forward.covered == 0

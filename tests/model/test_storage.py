@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from bilex import BilexError
-from bilex.aligners.procrustes import Procrustes
 from bilex.core.files import sha256
 from bilex.model import Translator
 from bilex.vectors import Subwords, WordVectors
@@ -206,7 +205,7 @@ def test_subwords_are_kept(tmp_path: Path) -> None:
     world = planted(120, 8, 0.1)
     rows = np.random.default_rng(3).normal(size=(50, 8)).astype(np.float32)
     source = WordVectors(world.source.index_to_key, world.source.vectors, subwords=Subwords(rows, 3, 6))
-    made = Translator(Procrustes(device="cpu")).fit(source, world.target, world.pairs(0, 60), calibrate=False)
+    made = Translator("procrustes").fit(source, world.target, world.pairs(0, 60), calibrate=False)
     answer = made.translate("zzunknownzz")
     assert answer.origin == "subwords" and answer[0].confidence is None
     expected = made.space.search(made.source_map(source.subwords.vector("zzunknownzz")[None]), 5)[1][0]
