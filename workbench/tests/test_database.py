@@ -71,9 +71,9 @@ def test_the_review_file_is_beside_the_model(bench, model):
 
 
 def test_two_servers_on_one_model(bench, model, tmp_path):
-    with pytest.raises(BilexError, match="another 'bilex serve'"):
+    with pytest.raises(BilexError, match="is in use by another process"):
         Workbench(Settings(work=tmp_path), model)
-    with pytest.raises(BilexError, match="another 'bilex serve'"):
+    with pytest.raises(BilexError, match="is in use by another process"):
         repair(review_file(model))
     bench.stop()
     Workbench(Settings(work=tmp_path), model).stop()

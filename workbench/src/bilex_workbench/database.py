@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from bilex.core.errors import BilexError
 from bilex.core.files import sync, temporary_path
+from bilex.core.locks import exclusive_lock
 from bilex_workbench.api import ProblemError
 
 APPLICATION = 0x62696C78  # "bilx", in the file's header
@@ -129,20 +128,6 @@ def set_facts(db: sqlite3.Connection, **facts: Any) -> None:
     """Store values under names, within a transaction."""
     rows = [(name, json.dumps(value)) for name, value in facts.items()]
     db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
-
-
-def lock(path: Path) -> filelock.BaseFileLock:
-    """Take the lock that the server of a review file holds."""
-    held = filelock.FileLock(f"{path}.lock")
-    try:
-        held.acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise BilexError(
-            f"{path}: another 'bilex serve' has this model open; use that one or stop it first."
-        ) from error
-    except OSError as error:
-        raise BilexError(f"{held.lock_file}: cannot be written ({error.strerror or error}).") from error
-    return held
 
 
 class Database:
@@ -298,7 +283,7 @@ def repair(path: Path) -> tuple[dict[str, int], Path]:
     """
     if not path.is_file():
         raise BilexError(f"{path}: is not there; nothing can be repaired.")
-    with lock(path):
+    with exclusive_lock(path):
         number = 1
         while (kept := path.with_name(f"{path.name}.damaged-{number}")).exists():
             number += 1

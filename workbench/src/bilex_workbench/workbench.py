@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import filelock
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from bilex.core.errors import BilexError
 from bilex.core.files import restore
 from bilex.core.languages import language_name
+from bilex.core.locks import exclusive_lock
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.space import Direction
 from bilex.model.storage import StoredModel
 from bilex_workbench.api import ProblemError, Response
-from bilex_workbench.database import Database, fact, lock, review_file
+from bilex_workbench.database import Database, fact, review_file
 from bilex_workbench.engine import Engine, ServedSpace
 from bilex_workbench.intervals import FrequencyBand, frequency_bands
 from bilex_workbench.jobs import JobAnswer, Jobs
@@ -203,7 +203,7 @@ class Workbench:
         self._tried: tuple[int, ...] | None = None  # and which was tried last
         self._next_check = 0.0
         self._engine: Engine | None = None
-        self._lock: filelock.BaseFileLock | None = None
+        self._lock = contextlib.ExitStack()  # holds the lock of the review file
         self._changing = threading.RLock()
         self.book, self.backward = Book(self, "forward"), Book(self, "backward")
         self.books: dict[Direction, Book] = {"forward": self.book, "backward": self.backward}
@@ -246,12 +246,10 @@ class Workbench:
             restore(folder)
             StoredModel.open(folder, many=False)
             path = review_file(folder)
-            held = lock(path)
-            try:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(exclusive_lock(path))
                 database = Database(path)
-            except BilexError:
-                held.release()
-                raise
+                held = stack.pop_all()
             self.close()
             self.folder, self.book.opened, self._lock = folder, database, held
             self.versions.finish_replacement()
@@ -397,10 +395,8 @@ class Workbench:
             self._engine.close()
         for book in self.books.values():
             book.close()
-        if self._lock is not None:
-            with contextlib.suppress(OSError):
-                self._lock.release()
-        self._engine = self._lock = self._loaded = None
+        self._lock.close()
+        self._engine = self._loaded = None
         self.state = "none"
 
     def stop(self) -> None:
