@@ -284,3 +284,9 @@ def listening(app):
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+def test_the_server_starts_without_what_only_a_fit_needs():
+    """Torch would take two thirds of the time until the first page, and 120 MB."""
+    program = "import sys, bilex_workbench.server\nprint(sorted({'torch', 'numba'} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

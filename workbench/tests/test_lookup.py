@@ -190,18 +190,12 @@ def searches(recorded):
 
 def test_queries_that_arrive_during_a_search_share_the_next_one(searches, recorded):
     recorded.held.clear()
-    with ThreadPoolExecutor(13) as pool:
-        first = pool.submit(searches.translate, "first", 1, "forward", "csls")
-        while not recorded.batches:
-            time.sleep(0.001)
-        others = [
-            pool.submit(searches.translate, str(number), 1 + number % 3, "forward", "csls")
-            for number in range(12)
-        ]
-        while len(searches._waiting) < 12:
-            time.sleep(0.001)
-        recorded.held.set()
-        answers = [other.result() for other in others]
+    first = searches.submit("first", 1, "forward", "csls")
+    while not recorded.batches:
+        time.sleep(0.001)
+    others = [searches.submit(str(number), 1 + number % 3, "forward", "csls") for number in range(12)]
+    recorded.held.set()
+    answers = [other.result() for other in others]
     assert first.result().word == "first"
     assert [(answer.word, len(answer)) for answer in answers] == [(str(n), 1 + n % 3) for n in range(12)]
     assert [sorted(batch) for batch in recorded.batches] == [["first"], sorted(map(str, range(12)))]
@@ -210,23 +204,34 @@ def test_queries_that_arrive_during_a_search_share_the_next_one(searches, record
 def test_directions_and_retrievals_are_kept_apart(searches, recorded):
     recorded.held.clear()
     kinds = [("forward", "csls"), ("backward", "csls"), ("forward", "nn")]
-    with ThreadPoolExecutor(4) as pool:
-        pool.submit(searches.translate, "first", 1, "forward", "csls")
-        asked = [pool.submit(searches.translate, "one", 1, *kind) for kind in kinds]
-        recorded.held.set()
-        assert [one.result()[0].word for one in asked] == [f"0 {way} {kind}" for way, kind in kinds]
+    searches.submit("first", 1, "forward", "csls")
+    found = [searches.submit("one", 1, *kind) for kind in kinds]
+    recorded.held.set()
+    assert [one.result()[0].word for one in found] == [f"0 {way} {kind}" for way, kind in kinds]
+
+
+def test_a_query_that_nobody_waits_for_disturbs_no_other(searches, recorded):
+    recorded.held.clear()
+    searches.submit("first", 1, "forward", "csls")
+    while not recorded.batches:
+        time.sleep(0.001)
+    left, other = (searches.submit(word, 1, "forward", "csls") for word in ("left", "other"))
+    assert left.cancel()
+    recorded.held.set()
+    assert other.result().word == "other"
+    assert recorded.batches == [["first"], ["other"]]
 
 
 def test_an_error_reaches_its_queries_and_no_later_ones(searches):
     with pytest.raises(BilexError, match="broken"):
-        searches.translate("broken", 1, "forward", "csls")
-    assert searches.translate("whole", 1, "forward", "csls").word == "whole"
+        searches.submit("broken", 1, "forward", "csls").result()
+    assert searches.submit("whole", 1, "forward", "csls").result().word == "whole"
 
 
 def test_many_threads_get_their_own_answers(searches):
     with ThreadPoolExecutor(8) as pool:
         words = [str(number) for number in range(40)]
-        found = pool.map(lambda word: searches.translate(word, 1, "forward", "csls").word, words)
+        found = pool.map(lambda word: searches.submit(word, 1, "forward", "csls").result().word, words)
         assert list(found) == words
 
 
@@ -234,4 +239,4 @@ def test_a_query_after_the_end_is_refused(recorded):
     searches = Searches(recorded, lambda: None)
     searches.close()
     with pytest.raises(ProblemError, match="replaced"):
-        searches.translate("late", 1, "forward", "csls")
+        searches.submit("late", 1, "forward", "csls")

@@ -21,7 +21,6 @@ from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.report import now
-from bilex.fit.trial import word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.provenance import Retrained
 from bilex.model.space import Floats, Side, Space
@@ -217,6 +216,8 @@ def _inverse(one: Map) -> Floats | None:
 
 def _mean_reciprocal_rank(space: Space, pairs: Lexicon) -> float:
     """Of the words of some pairs, both directions."""
+    from bilex.fit.trial import word_scores
+
     rows = pairs.index(space.source.key_to_index, space.target.key_to_index)
     sides = np.asarray(space.source.vectors), np.asarray(space.target.vectors)
     return float(np.concatenate(word_scores(*sides, rows, space.device)).mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import mmap
 import sqlite3
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from starlette.concurrency import run_in_threadpool
 
 from bilex.core.files import sha256
 from bilex.core.manifest import CHECKSUMS
@@ -161,15 +163,15 @@ class Searches:
         self._thread = ThreadPoolExecutor(1, "searches")
         self._last = 0  # queries of the last search
 
-    def translate(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
-        """The best translations of a word."""
+    def submit(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Future[Answer]:
+        """The best translations of a word, as soon as they are found."""
         query = _Query(word, k, (direction, retrieval))
         self._waiting.append(query)
         try:
             self._thread.submit(self._search)
         except RuntimeError as error:
             raise ProblemError(503, "The model was replaced just now; try again.") from error
-        return query.answer.result(LONGEST_WAIT)
+        return query.answer
 
     def close(self) -> None:
         """End the thread after it has answered what waits."""
@@ -181,8 +183,9 @@ class Searches:
         while self._last > 1 and seen < len(self._waiting) < _MOST_AT_ONCE:
             seen = len(self._waiting)
             time.sleep(_GATHERING_SECONDS)
-        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))]
-        if not batch:  # answered together with an earlier query
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))]
+        batch = [query for query in taken if query.answer.set_running_or_notify_cancel()]
+        if not batch:  # answered together with an earlier query, or nobody waits any more
             return
         self._last = len(batch)
         self._searching()
@@ -256,20 +259,26 @@ class Engine:
         self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
     ) -> Answer:
         """The best translations of a word, without words too long to show."""
-        row, audited = self.space.row(word, QUERIES[direction]), (direction, retrieval) == ("forward", "csls")
-        found = None
-        if (
-            retrieval == "csls"
-            and k <= STORED_CANDIDATES
-            and row is not None
-            and row < self.stored[direction]
-        ):
-            found = self._stored(word, row, k, direction)
+        found = self._stored(word, k, direction, retrieval)
         if found is None:
-            if row is None:
+            if self.space.row(word, QUERIES[direction]) is None:
                 self.open_encoder()
-            found = self._searches.translate(word, k, direction, retrieval)
-        change = self.change if audited else UNCHANGED
+            found = self._searches.submit(word, k, direction, retrieval).result(LONGEST_WAIT)
+        return self._shown(found, direction, retrieval)
+
+    async def answer(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
+        """The same for the event loop, which serves a third more requests than a thread for each."""
+        found = self._stored(word, k, direction, retrieval)
+        if found is None:
+            if self.space.row(word, QUERIES[direction]) is None:
+                await run_in_threadpool(self.open_encoder)
+            search = asyncio.wrap_future(self._searches.submit(word, k, direction, retrieval))
+            found = await asyncio.wait_for(search, LONGEST_WAIT)
+        return self._shown(found, direction, retrieval)
+
+    def _shown(self, found: Answer, direction: Direction, retrieval: Retrieval) -> Answer:
+        """An answer with confidences as audits corrected them, without words too long to show."""
+        change = self.change if (direction, retrieval) == ("forward", "csls") else UNCHANGED
         shown = (
             replace(one, confidence=change(one.confidence)) if change.decisions else one
             for one in found
@@ -277,7 +286,11 @@ class Engine:
         )
         return replace(found, translations=tuple(shown))
 
-    def _stored(self, word: str, row: int, k: int, direction: Direction) -> Answer | None:
+    def _stored(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer | None:
+        """The answer from stored candidates, where the table has them."""
+        row = self.space.row(word, QUERIES[direction])
+        if retrieval != "csls" or k > STORED_CANDIDATES or row is None or row >= self.stored[direction]:
+            return None
         with self.database.reading() as db:
             stored = candidates(db, row, direction)
         if stored is None:
