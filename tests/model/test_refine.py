@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bilex import BilexError
+from bilex import BilexError, WordVectors
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
+from bilex.model.refine import refits
+from bilex.model.space import Space
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)
@@ -147,3 +150,15 @@ def test_a_new_fit_that_held_out_decisions_lose_by_is_not_taken() -> None:
     report = model.refine([*right[:100], *wrong])
     assert not report.refitted
     assert model.evaluate(LARGE.pairs(1300, 1500), bootstrap=0).csls.p_at_1 >= before - 0.01
+
+
+@pytest.mark.parametrize(("weakest", "refitted"), [(5e-5, True), (1e-8, False), (0, False)])
+def test_a_map_is_inverted_as_far_as_its_precision_allows(
+    model: Translator, weakest: float, refitted: bool
+) -> None:
+    """C1's maps have conditions of 10,000 and more, and float32 brings the vectors back all the same."""
+    scales = np.append(np.linspace(1, 0.5, 23), weakest)
+    stretched = Map([Unit(), Linear(model.source_map.matrix @ np.diag(scales)), Unit()])
+    rows = WordVectors(WORLD.source.index_to_key, stretched(WORLD.source.vectors))
+    changed = model.with_parts(space=Space(rows, model.space.target), source_map=stretched)
+    assert refits(changed, 300) == refitted

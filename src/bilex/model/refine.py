@@ -26,7 +26,7 @@ from bilex.model.provenance import Retrained
 from bilex.model.space import Floats, Side, Space
 from bilex.model.unknown import Remapped, with_seed_phrases
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import unit_rows
+from bilex.vectors.stored import StoredRows, unit_rows
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
@@ -36,7 +36,9 @@ Pair = tuple[str, str]
 
 # Decided words from which the aligner is fitted again, and the share of them that judges.
 _REFIT_WORDS, _HELD_OUT = 250, 1 / 3
-_WORST_CONDITION = 1e4  # of a map; beyond it float32 does not bring the vectors back
+# The relative error of mapped rows by how they are stored, and the largest error of rows that the inverse of
+# a map recovers from them.
+_ERRORS, _LARGEST_ERROR = {"float32": 3e-7, "float16": 1e-4, "int8": 1e-2}, 0.05
 _COMPARED = 50_000  # frequent words whose first answers are compared
 
 
@@ -199,19 +201,30 @@ def _recovered(translator: Translator, words: int) -> tuple[Aligner, Floats, Flo
     if made.encoder_settings:
         return "a model with a language model is not fitted again"
     aligner = made.aligner()
-    source, target = _inverse(translator.source_map), _inverse(translator.target_map)
+    source = _inverse(translator.source_map, translator.space.source.vectors)
+    target = _inverse(translator.target_map, translator.space.target.vectors)
     if aligner is None or source is None or target is None:
         return f"the maps of method '{made.method}' cannot be inverted"
     return aligner, source, target
 
 
-def _inverse(one: Map) -> Floats | None:
-    """The inverse of the matrix of a map; None where there is none."""
+def _inverse(one: Map, rows: Floats | StoredRows) -> Floats | None:
+    """The inverse of the matrix of a map; None where it would not recover the rows before the map."""
     steps = [step for step in one.steps if not isinstance(step, Unit)]
     if len(steps) != 1 or not isinstance(steps[0], Linear) or len(set(steps[0].matrix.shape)) > 1:
         return None
-    matrix = steps[0].matrix.astype(np.float64)
-    return None if np.linalg.cond(matrix) > _WORST_CONDITION else np.linalg.inv(matrix).astype(np.float32)
+    try:
+        inverse = np.linalg.inv(steps[0].matrix.astype(np.float64))
+    except np.linalg.LinAlgError:
+        return None
+    stored = rows.stored.dtype if isinstance(rows, StoredRows) else rows.dtype
+    recovered = np.asarray(rows[:1000]) @ inverse
+    error = _ERRORS[stored.name] * np.linalg.norm(inverse) / len(inverse) ** 0.5
+    return (
+        inverse.astype(np.float32)
+        if error <= _LARGEST_ERROR * np.linalg.norm(recovered, axis=1).mean()
+        else None
+    )
 
 
 def _mean_reciprocal_rank(space: Space, pairs: Lexicon) -> float:
