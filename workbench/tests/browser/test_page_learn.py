@@ -36,6 +36,8 @@ def test_a_retraining_is_followed_compared_and_discarded(decided: OpenedPage) ->
     page.one("#learn-keep")
     waiting = page.api("learn")["waiting"]
     page.sees(".stat", f"{waiting['changed']:,} of {waiting['compared']:,}")
+    page.sees("#learn-verdict", "no other word is touched")
+    page.sees("#learn-note", waiting["refinement"]["note"])
     learned = waiting["learned_from"]
     page.sees("main", f"{learned['accepted']} accepted and {learned['rejected']} rejected pairs")
     if waiting["changed"]:

@@ -22,7 +22,7 @@ class LearnView {
     this.app = app;
     this.inside = el("div", { class: "learn-place" });
     replace(place, viewHead("Learn"), el("p", { class: "lead" },
-      "Accepted pairs join the seed dictionary, rejected pairs become negatives. The retraining runs in a separate process; nothing changes until you keep the result."), this.inside);
+      "Accepted pairs become known translations, and rejected pairs are never answers. From 250 newly accepted words on, the model is also fitted again, so that other words can improve. Nothing changes until you keep the result."), this.inside);
     this.load();
   }
 
@@ -40,7 +40,7 @@ class LearnView {
   async offer(last) {
     const [status, estimate, models] = await Promise.all([api.get("review/status"), api.get("learn/estimate"), api.get("models")]);
     if (!status.decisions) {
-      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide. About fifty decisions are a good start.", "review", {}, "Start the review")), this.modelsCard(models));
+      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide.", "review", {}, "Start the review")), this.modelsCard(models));
       return;
     }
     const part = el("input", { type: "number", min: 0, max: 50, value: 10, required: true });
@@ -66,7 +66,7 @@ class LearnView {
     const accuracy = (found) => (found ? `${percent(found.share, 1)} (${percent(found.low)}–${percent(found.high)})` : "–");
     const row = (model, why, action) => [model.made ? time(model.made) : "–", count(model.learned_pairs), accuracy(model.accuracy), bytes(model.bytes), why, action];
     return card("Models", el("p", { class: "hint" }, `The ${counted(kept, "model")} before the current one are kept. Decisions stay when a model is restored, and the current model is kept as well.`),
-      table("Models", [["Made"], ["Pairs learned from", true], ["Held-out accuracy (95 % interval)"], ["Size", true], ["Replaced"], ["Restore"]],
+      table("Models", [["Made"], ["Decisions learned from", true], ["Held-out accuracy (95 % interval)"], ["Size", true], ["Replaced"], ["Restore"]],
         [row(current, "in use", ""), ...earlier.map((model) => row(model, [model.replaced ? `${time(model.replaced)}: ` : "", model.reason],
           button(["Restore", el("span", { class: "hidden-text" }, ` the model made ${model.made ? time(model.made) : "earlier"}`)], () => this.restore(model), { class: "small restore" })))]),
       earlier.length ? null : el("p", { class: "hint" }, "There is no earlier model yet; when you keep a retrained one, the current one moves here."));
@@ -110,14 +110,16 @@ class LearnView {
       ],
     });
     const worse = held?.verdict === "worse";
+    const [tone, verdict] = found.refinement?.refitted === false ? ["good", "The decided words are right from now on; no other word is touched."] : VERDICTS[held?.verdict] ?? VERDICTS["too few to tell"];
     const range = (interval) => (interval ? el("small", {}, ` ${percent(interval[0])}–${percent(interval[1])}`) : "");
     const keep = button("Keep the new model", () => this.keep(), { class: worse ? "" : "primary", id: "learn-keep" });
     const discard = button("Discard it", () => this.discard(), { class: worse ? "primary" : "danger", id: "learn-discard" });
-    replace(this.inside, card("Before and after", el("p", { class: `badge ${VERDICTS[held?.verdict]?.[0] ?? "unsure"}`, id: "learn-verdict" }, VERDICTS[held?.verdict]?.[1] ?? VERDICTS["too few to tell"][1]), stats([
+    replace(this.inside, card("Before and after", el("p", { class: `badge ${tone}`, id: "learn-verdict" }, verdict), stats([
       ["Held-out accuracy before", [percent(held?.before, 1), range(held?.before_interval)]], ["Held-out accuracy after", [percent(held?.after, 1), range(held?.after_interval)]], ["Held-out words", count(held?.words ?? 0)],
       ["Newly right, newly wrong", `${count(held?.gained ?? 0)}, ${count(held?.lost ?? 0)}`],
       ["Changed entries", `${count(found.changed)} of ${count(found.compared)}`], ["Duration", duration(found.seconds)],
-    ]), el("p", { class: "hint" }, `Learned from ${count(from.seeds)} seeds, ${count(from.accepted)} accepted and ${count(from.rejected)} rejected pairs. Decisions stay, whether you keep or discard.`),
+    ]), found.refinement?.note ? el("p", { id: "learn-note" }, found.refinement.note) : null,
+    el("p", { class: "hint" }, `Learned from ${count(from.seeds)} seeds, ${count(from.accepted)} accepted and ${count(from.rejected)} rejected pairs. Decisions stay, whether you keep or discard.`),
     el("div", { class: "row" }, worse ? [discard, keep] : [keep, discard])),
     card("Changed entries", field("Search", el("input", { type: "search", dir: "auto", oninput: debounce((event) => { search = event.target.value.trim(); this.table.reload(); }, 200) })), this.table.element));
     this.table.reload();
