@@ -3,7 +3,7 @@
     python -m research.fast_paths DATA                       every path on every job it touches
     python -m research.fast_paths DATA --paths pools --jobs sample --repeat 3
     python -m research.fast_paths DATA --against TREE        the jobs here and in another checkout
-    python -m research.fast_paths DATA --jobs gpu_fi_ru gpu_sample    pools, on a GPU
+    python -m research.fast_paths DATA --jobs gpu_fi_ru gpu_sample    pools and their kernel, on a GPU
 
 Each measurement is a process of its own; with and without a path take turns. The table gives the processor
 time of the job (user and system, all threads), after a small run that compiles; `--cpu avx2` imitates AVX2.
@@ -247,6 +247,13 @@ def pools() -> None:
     _replace(contrast, "HardNegatives", Plain)
 
 
+def triton() -> None:
+    """Gathered rows and torch's products take the place of the fused kernel."""
+    from bilex.search import negatives
+
+    _replace(negatives, "find_spec", lambda name: None)
+
+
 def served_int8() -> None:
     """A float32 product with the keys in their file takes the place of rounded keys."""
     from bilex.search import cpu, plain
@@ -292,6 +299,7 @@ PATHS: dict[Callable[[], None], tuple[str, ...]] = {
     int8: ("lexicon", "terms", "fi_ru", "vecmap_semi"),
     matching: ("vecmap_semi",),
     pools: ("sample", "fi_ru", *GPU),
+    triton: GPU,
     served_int8: SERVE,
     served_vnni: SERVE,
     few_queries: ("translate",),
