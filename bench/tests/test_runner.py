@@ -250,6 +250,8 @@ def count_done(results: Path) -> int:
         return len(store.keys("done"))
 
 
+@pytest.mark.slow
+@pytest.mark.promise
 def test_ctrl_c_stops_everything_and_the_same_command_goes_on(
     folder: world.KnownFolder, tmp_path: Path
 ) -> None:

@@ -128,6 +128,8 @@ def test_no_setup_is_lost_in_ordering(workers: int) -> None:
 # Families in processes of their own: the same results, and no trouble of one is trouble of another.
 
 
+@pytest.mark.slow
+@pytest.mark.promise
 def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     folder: world.KnownFolder, tmp_path: Path
 ) -> None:
