@@ -287,6 +287,6 @@ def listening(app):
 
 
 def test_the_server_starts_without_what_only_a_fit_needs():
-    """Torch would take two thirds of the time until the first page, and 120 MB."""
+    """With torch, importing the server takes twice as long."""
     program = "import sys, bilex_workbench.server\nprint(sorted({'torch', 'numba'} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bilex import BilexError
+from bilex import BilexError, Lexicon, WordVectors
 from bilex.encoders import Combination
 from bilex.encoders.stage import mixed_views
 from bilex.model import Answer, Translation, Translator
@@ -18,7 +18,7 @@ from bilex.vectors.stored import unit_rows
 from bilex_workbench.api import ProblemError
 from bilex_workbench.engine import Searches
 from bilex_workbench.lookup import other_view
-from workbench_server import right_answer
+from workbench_server import opened, right_answer, serving
 
 
 def test_health_and_model(shared_client, shared_bench):
@@ -59,6 +59,27 @@ def test_unknown_words_get_spellings_and_completions(shared_client, shared_bench
     found = shared_client.get("/api/suggest", params={"word": word[:3]}).json()
     assert found["completions"] and all(one.startswith(word[:3]) for one in found["completions"])
     assert word in shared_client.get("/api/suggest", params={"word": f"{word}q"}).json()["spellings"]
+
+
+def test_words_too_long_to_show_are_in_no_answer(tmp_path):
+    """Words of more than 1,000 characters, each near a word of the query."""
+    rows = np.random.default_rng(0).standard_normal((60, 8)).astype(np.float32)
+    rows = np.concatenate([rows, rows[:5] * 1.01])
+    ends = [f"{n:02}" for n in range(60)] + [f"{n:02}" + "x" * 1001 for n in range(5)]
+    sides = [WordVectors([name + end for end in ends], rows) for name in ("src", "tgt")]
+    seeds = Lexicon([(f"src{n:02}", f"tgt{n:02}") for n in range(5, 60)])
+    Translator("procrustes").fit(*sides, seeds, calibrate=False).save(tmp_path / "model")
+    with serving(opened(tmp_path / "model")) as client:
+        for path, query in (
+            ("translate", {"word": "src00", "k": 20}),
+            ("suggest", {"word": "src00"}),
+            ("suggest", {"word": "src00" + "x" * 990}),
+            ("why", {"source": "src00", "target": "tgt00"}),
+            ("entries", {}),
+            ("review/next", {"reviewer": "a"}),
+        ):
+            answer = client.get(f"/api/{path}", params=query)
+            assert answer.status_code == 200 and "x" * 1001 not in answer.text, path
 
 
 def test_why_names_neighbours_of_both_words(shared_client, shared_bench):

@@ -126,10 +126,10 @@ def from_few_seeds(
             fitted = shortened.clone().fit(*small, usable.without(held_out, by="word"))
         except BilexError:
             return Expectation({}, {}, "there are too few seeds to predict some of them from the others")
-        for (side, retrieval), asked in answer_records(
+        for (side, retrieval), answers in answer_records(
             Space.from_aligner(fitted, source, target), held_out
         ).items():
             if retrieval == "csls":
-                words[side] += len(asked.right)
-                right[side] += int(asked.right[:, 0].sum())
+                words[side] += len(answers.right)
+                right[side] += int(answers.right[:, 0].sum())
     return Expectation(words, right, "in turn")

@@ -110,11 +110,11 @@ def fit(
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     stage = _opened(encoder, aligner, progress)
-    asked = aligner if aligned is None else aligned.aligner
+    settings = aligner if aligned is None else aligned.aligner
     options = {"calibrate": calibrate, "held_out": held_out}
     if lexicon is not None and len(lexicon):
         begin_step(progress, "learning confidences on held-out seeds")
-    decisions = _decisions(asked, source, target, lexicon, stage, options, progress, checkpoint)
+    decisions = _decisions(settings, source, target, lexicon, stage, options, progress, checkpoint)
     if aligned is None:
         fitted = aligner.clone()
         state = checkpoint / _ALIGNER if checkpoint else None
@@ -194,13 +194,13 @@ def _decisions(
     if lexicon is not None:
         places = source.key_to_index, target.key_to_index
         pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
-    asked = {
+    known_by = {
         "method": aligner.name,
         **aligner.settings(),
         "encoder": None if stage is None else {**stage.settings(), "device": None, "cache": None},
         **options,
     }
-    state = Checkpoint.of_fit(checkpoint / _TRIAL, asked, source, target, pairs, progress)
+    state = Checkpoint.of_fit(checkpoint / _TRIAL, known_by, source, target, pairs, progress)
     kept = state.load(of_another="ignore")
     if kept is not None:
         return Decisions.from_dict(kept.state)

@@ -266,18 +266,18 @@ def word_scores(
 def _reciprocal_ranks(
     queries: Floats, keys: Floats, r_queries: Floats, r_keys: Floats, pairs: Pairs, device: str
 ) -> Numbers:
-    asked, place = np.unique(pairs[:, 0], return_inverse=True)
+    words, place = np.unique(pairs[:, 0], return_inverse=True)
     place = place.reshape(-1)
     _, answers = csls_top_k(
-        np.ascontiguousarray(queries[asked]),
+        np.ascontiguousarray(queries[words]),
         keys,
         _ANSWERS,
-        query_mean=r_queries[asked],
+        query_mean=r_queries[words],
         key_mean=r_keys,
         device=device,
     )
     hits = answers[place] == pairs[:, 1:]
     reciprocal = np.where(hits.any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0)
-    best = np.zeros(len(asked))
+    best = np.zeros(len(words))
     np.maximum.at(best, place, reciprocal)
     return best

@@ -320,7 +320,7 @@ class Engine:
         start = bisect_left(order, text, key=words.__getitem__)
         stop = bisect_left(order, text + "\U0010ffff", key=words.__getitem__)
         rows = sorted(order[start : min(stop, start + _MOST_COMPLETIONS)])
-        return [words[row] for row in rows[:k]]
+        return [words[row] for row in rows if len(words[row]) <= LONGEST_WORD][:k]
 
 
 def candidates(db: sqlite3.Connection, row: int, direction: Direction) -> npt.NDArray[Any] | None:

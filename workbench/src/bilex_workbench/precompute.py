@@ -260,8 +260,8 @@ class Precompute(threading.Thread):
                     "priority": in_queue(float(worth[number]), kind),
                     "shuffled": random.Random(row).getrandbits(31),
                     "kind": kind,
-                    "headword": words[head],
-                    "answer": lemma or target,
+                    "headword": words[head] if len(words[head]) <= LONGEST_WORD else source,
+                    "answer": lemma if lemma and len(lemma) <= LONGEST_WORD else target,
                     "assignee": assignee,
                 }
             )

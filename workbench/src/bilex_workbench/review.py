@@ -202,7 +202,7 @@ def candidates(book: Book, db: sqlite3.Connection, source: str, k: int = CANDIDA
     for one in found:
         word, rank = one["word"], one["rank"]
         head = heads.get(rank)
-        if head is not None:
+        if head is not None and len(words[head]) <= api.LONGEST_WORD:
             word, rank = words[head], head + 1
         group = groups.setdefault(word, {**one, "word": word, "rank": rank, "forms": []})
         if one["word"] != word:
