@@ -32,6 +32,8 @@ _POOL_FACTOR, _BLOCK_MEMORY = (6, 4), (1 << 26, 1 << 30)
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
 _QUERIES_PER_TASK = 256
+# On a GPU: if under this share of the queries is due for a search, those due within so many updates join it.
+_FEW, _UPDATES_AHEAD = 0.1, 2.0
 _FORBIDDEN = -1e30  # the score of a forbidden key; finite, so that its weight times its score is zero
 
 
@@ -80,7 +82,7 @@ class HardNegatives:
 
     Every pool has a row in each of four tensors: `pool`, its keys; `scores`, upper bounds on their scores;
     `outside`, an upper bound on the score of every other key; `level`, a lower bound on the n-th best score.
-    `searched` counts the queries that were searched in full so far.
+    `searched` counts the queries that were searched in full so far, `all` has the indices of all queries.
     """
 
     def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
@@ -97,6 +99,7 @@ class HardNegatives:
             len(self.forbidden),
             max(_POOL_FACTOR[self.on_gpu] * self.n, self.n + forbidden.most + 1),
         )
+        self.all = torch.arange(queries, device=keys.device)
         self.pool = torch.zeros(queries, min(len(keys), size), dtype=torch.int64, device=keys.device)
         self.scores = keys.new_zeros(self.pool.shape)
         self.outside = keys.new_full((queries,), torch.inf)
@@ -107,16 +110,22 @@ class HardNegatives:
     def nearest(self, now: Moment) -> Nearest:
         """The n nearest keys of every query, without its forbidden keys.
 
-        A pool that could serve only if its n-th best score has risen is not scored but filled again.
+        On a CPU, a pool that could serve only if its n-th best score has risen is filled again unscored.
         """
         step = now.query_step + (now.key_step + _ROUNDING)
-        self.scores += step[:, None]
         self.outside += step
-        promising = ~(self.outside >= self.level)
-        self.level -= step
-        undecided = ~promising
-        undecided[promising] = ~self._decide(now, torch.nonzero(promising)[:, 0])
-        due = torch.nonzero(undecided)[:, 0]
+        if self.on_gpu:  # scoring all pools takes less time than choosing some
+            due = self.all[~self._decide(now, self.all)]
+            if 0 < len(due) < _FEW * len(self.all):  # a search for a few more takes as long
+                soon = _UPDATES_AHEAD * (now.query_step + now.key_step)
+                due = self.all[self.level - self.outside <= soon]
+        else:
+            self.scores += step[:, None]
+            promising = ~(self.outside >= self.level)
+            self.level -= step
+            undecided = ~promising
+            undecided[promising] = ~self._decide(now, torch.nonzero(promising)[:, 0])
+            due = torch.nonzero(undecided)[:, 0]
         if len(due):
             self.searched += len(due)
             self._search(now, due)
@@ -150,10 +159,11 @@ class HardNegatives:
         else:
             size = self.memory // (self.pool.shape[1] * self.keys.shape[1] * 4)
             in_blocks(len(wanted), size, lambda block: self._score(now, wanted[block]))
-        score, place = self.scores[wanted].topk(self.n, dim=1, sorted=False)
-        self.score[wanted], self.key[wanted] = score, self.pool[wanted].gather(1, place).clamp_min_(0)
-        self.level[wanted] = score.amin(1)
-        return ~(self.outside[wanted] >= self.level[wanted])
+        rows = slice(None) if wanted is self.all else wanted
+        score, place = self.scores[rows].topk(self.n, dim=1, sorted=False)
+        self.score[rows], self.key[rows] = score, self.pool[rows].gather(1, place).clamp_min_(0)
+        self.level[rows] = score.amin(1)
+        return ~(self.outside[rows] >= self.level[rows])
 
     def _score(self, now: Moment, part: torch.Tensor) -> None:
         """Score the pools of some queries by torch alone."""
