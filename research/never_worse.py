@@ -3,9 +3,10 @@
     python -m research.never_worse DATA --run check --out research/results/never_worse_check.jsonl
     python -m research.never_worse DATA --run parts --freedict FREEDICT --out research/results/parts.jsonl
 
-DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it) and dictionaries/xling/. A
-setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English with parliament Italian; "sample" is the
-packaged one. FREEDICT has word pairs of FreeDict as en-fi.tsv and so on (see `python -m research.freedict`).
+DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionaries/xling/ and, from
+`python -m research.glove`, glove/vectors/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English
+with parliament Italian; "sample" is the packaged one. FREEDICT has word pairs of FreeDict as en-fi.tsv and so
+on (see `python -m research.freedict`).
 
 `check` fits C1 as a user gets it, with "auto" and with each preset, and scores the test dictionary: for the
 report, never for a choice. For "auto" it also records what `bilex align` promises (the expected P@1 with its
@@ -46,6 +47,7 @@ FAMILIES = {  # where the vectors of a pair's two languages lie, for settings th
 PAIRS = (
     "en-ru", "fi-ru", "europarl/de-it", "mixed/en-it", "en-fi", "mixed/en-de", "sample", "ru-fr",
     "europarl/de-fr", "en-fr", "europarl/it-fr", "fi-fr", "mixed/fi-it", "mixed/en-fr",
+    "glove/en-de", "glove/en-it", "glove/en-fi", "glove/en-ru", "glove/en-fr",
 )  # fmt: skip
 PRESETS = ("auto", "careful", "best", "paper")
 _TWO = {"preset": "best", "extent": 0.65, "early_extent": 0.75, "passes": 2}
@@ -55,6 +57,9 @@ PARTS: dict[str, dict[str, Any]] = {
     "three passes": {**_TWO, "passes": 3},
     "three passes, spelling": {**_TWO, "passes": 3, "spelling": True},
     "auto": {},
+    "joined": {"start": "joined"},
+    "whole rounds": {"preset": "best", "passes": 3, "spelling": True},
+    "best": {"preset": "best"},
 }
 
 
@@ -146,7 +151,7 @@ def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
     source, target, seeds, test = read(options.data, setting, options.words)
     started = time.perf_counter()
     translator = Translator(C1(preset=preset, device=options.device))
-    row: Row = {"setting": setting, "form": preset}
+    row: Row = {"setting": setting, "vocabulary": options.words, "form": preset}
     records: dict[str, Any] = {}
 
     def remembered(*arguments: Any) -> Any:
@@ -157,7 +162,8 @@ def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
     lexicon = seeds if len(seeds) else None
     translator.fit(source, target, lexicon, progress=False, calibrate=preset == "auto")
     row["seconds"] = round(time.perf_counter() - started, 2)
-    other = independent(options.freedict, setting, test, seeds)
+    most = read(options.data, f"{setting.partition(':')[0]}:5k", 1)[2]
+    other = independent(options.freedict, setting, test, most)  # the same words with any number of seeds
     if preset == "auto":
         row |= promised(translator, test)
         if options.features and records:
@@ -166,7 +172,9 @@ def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
             save_features(file, translator, {**records, **free})
     row["p@1"] = p_at_1(translator, test)
     row["mean"] = round(float(np.mean(row["p@1"])), 2)
-    if len(other.covered(source.key_to_index, target.key_to_index)):
+    counted = [judged.covered(source.key_to_index, target.key_to_index) for judged in (test, other)]
+    row["words"] = [len(judged.translations()) for judged in counted]
+    if len(counted[1]):
         row["other"] = round(float(np.mean(p_at_1(translator, other))), 2)
     return row
 

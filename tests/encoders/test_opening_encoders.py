@@ -71,6 +71,17 @@ def test_a_cut_off_weight_file_is_reported(tiny_folder: Path) -> None:
         WordEncoder.load(tiny_folder, device="cpu")
 
 
+def test_a_broken_library_is_not_a_damaged_model(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    def broken(*_args: object, **_options: object) -> None:
+        raise ModuleNotFoundError("No module named 'sentencepiece'")
+
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", broken)
+    with pytest.raises(BilexError, match=r"cannot be imported \(.*sentencepiece.*\); install it with pip"):
+        WordEncoder.load(tiny_folder, device="cpu")
+
+
 def test_missing_tensors_are_reported(tiny_folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 

@@ -14,7 +14,7 @@ from bilex.model.space import Space
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)
-FREE = WORLD.pairs(400, 700)
+FREE = WORLD.pairs(580, 700)
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def test_decided_pairs_are_respected(model: Translator) -> None:
 
 def test_decisions_help_words_that_nobody_decided(model: Translator) -> None:
     before = model.evaluate(FREE, bootstrap=0)
-    report = model.refine(WORLD.pairs(60, 400).pairs)
+    report = model.refine(WORLD.pairs(60, 580).pairs)
     after = model.evaluate(FREE, bootstrap=0)
-    assert report.refitted and report.held_out[0] == round(340 / 3) and report.held_out[1] > 0
+    assert report.refitted and report.held_out[0] == round(520 / 3) and report.held_out[1] > 0
     assert after.csls.mrr + after.backward.csls.mrr > before.csls.mrr + before.backward.csls.mrr
     assert 0 < report.changed <= 300 and f"{report.changed} other words" in report.note
 
@@ -50,7 +50,7 @@ def test_few_decisions_change_no_other_word(model: Translator) -> None:
     decided = WORLD.pairs(60, 200).pairs
     report = model.refine(decided)
     assert not report.refitted and report.changed == 0
-    assert "from 250 newly accepted words on, and there are 140" in report.note
+    assert "from 500 newly accepted words on, and there are 140" in report.note
     after = dict(zip(WORLD.source.index_to_key, first_answers(model), strict=True))
     taken = {answer for _, answer in decided}
     assert all(after[a] == b for a, b in decided)
@@ -74,7 +74,7 @@ def test_wrong_decisions_do_little_harm_to_other_words(model: Translator) -> Non
 def test_undo_is_exact(model: Translator) -> None:
     before = dict(vars(model))
     rows, answers = np.array(model.space.source.vectors), first_answers(model)
-    model.refine(WORLD.pairs(60, 400).pairs)
+    model.refine(WORLD.pairs(60, 580).pairs)
     assert not np.array_equal(rows, model.space.source.vectors)
     model.undo_refine()
     assert np.array_equal(rows, model.space.source.vectors) and first_answers(model) == answers
@@ -84,7 +84,7 @@ def test_undo_is_exact(model: Translator) -> None:
 
 
 def test_a_refined_model_is_saved_and_its_maps_lead_into_its_space(model: Translator, tmp_path) -> None:
-    assert model.refine(WORLD.pairs(60, 400).pairs).refitted
+    assert model.refine(WORLD.pairs(60, 580).pairs).refitted
     model.save(tmp_path / "model")
     loaded = Translator.load(tmp_path / "model", device="cpu")
     assert first_answers(loaded) == first_answers(model)
@@ -107,7 +107,7 @@ def test_nothing_new_changes_nothing(model: Translator) -> None:
 
 
 def test_words_held_out_are_known_but_teach_nothing(model: Translator) -> None:
-    pairs = WORLD.pairs(60, 400).pairs
+    pairs = WORLD.pairs(60, 580).pairs
     report = model.refine(pairs, held_out={a for a, _ in pairs})
     assert not report.refitted
     assert all(model.translate(a, 1)[0].word == b for a, b in Lexicon(pairs[:20]).pairs)
@@ -161,4 +161,4 @@ def test_a_map_is_inverted_as_far_as_its_precision_allows(
     stretched = Map([Unit(), Linear(model.source_map.matrix @ np.diag(scales)), Unit()])
     rows = WordVectors(WORLD.source.index_to_key, stretched(WORLD.source.vectors))
     changed = model.with_parts(space=Space(rows, model.space.target), source_map=stretched)
-    assert refits(changed, 300) == refitted
+    assert refits(changed, 600) == refitted

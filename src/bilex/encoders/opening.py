@@ -147,6 +147,11 @@ def _one_sentence_errors(where: str, folder: Path | None) -> Iterator[None]:
         yield
     except (BilexError, MemoryError):
         raise
+    except ImportError as error:
+        raise BilexError(
+            f"{where}: a library that the model needs cannot be imported ({reason_of(error)}); install it with "
+            "pip, or install transformers and torch again."
+        ) from error
     except Exception as error:  # a damaged or hostile file can make the library fail in any way
         if folder is not None:
             raise BilexError(

@@ -42,11 +42,8 @@ FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
 # The trial's fit learns on this number of frequent words per language, and on those of the seeds.
 WORDS = 20_000
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
-# On held-out seeds the language model looks a little better than on the rarer words that users look up.
-MIXING_BIAS = 0.05
-# The usual λ is kept unless it loses this number of standard errors on the held-out words. Both numbers were
-# chosen on 18 settings of three families of vectors (research/never_worse.md).
-CLEAR = 1.5
+# How far the best λ of a language pair lies from the usual one: a standard deviation (research/trial.md).
+MIXING_SPREAD = 0.1
 # Errors that end a trial, but not the fit.
 FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 _ANSWERS = 10
@@ -225,30 +222,28 @@ def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexico
 
 
 def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
-    """The λ to take: the usual one, unless held-out words clearly prefer another.
+    """The λ to take: between the usual one and the best on the held-out words, by how much these show.
 
-    The curve is smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words are noisy. Its
-    best λ, less the bias of held-out seeds, is taken where the usual one is worse by more than 1.5 standard
-    errors of the words' difference.
+    It is the mean of λ after the evidence. Before it, λ is distributed normally around the usual one. The
+    evidence for a λ is how many standard errors of the words' difference it lies below the best. The curve is
+    smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words are noisy.
 
     Args:
         curve: For each λ of the grid the reciprocal rank of every held-out word, by CSLS.
         prior: The encoder's usual λ.
     """
-    grid = sorted(curve)
-    words = np.stack([curve[mixing] for mixing in grid])
+    grid = np.array(sorted(curve))
+    words = np.stack([curve[mixing] for mixing in grid.tolist()])
     padded = np.pad(words, ((1, 1), (0, 0)), mode="edge")
     smooth = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
     means = smooth.mean(axis=1)
-    best = np.flatnonzero(means >= means.max() - 1e-12)
-    place = min(best, key=lambda place: abs(grid[place] - prior))
-    if grid[place] <= 0:  # the language model helps none of the held-out words
-        return 0.0
-    usual = np.array([np.interp(prior, grid, word) for word in smooth.T])
-    lost = smooth[place] - usual
-    error = float(lost.std()) / max(len(lost), 1) ** 0.5
-    clear = float(lost.mean()) > CLEAR * error + 1e-9
-    return round(max(grid[place] - MIXING_BIAS, 0.0), 2) if clear else prior
+    best = int(means.argmax())
+    if grid[best] <= 0 and means[best] > means[1:].max(initial=-1):
+        return 0.0  # the language model helps none of the held-out words
+    lost = smooth[best] - smooth
+    errors = np.maximum(lost.std(axis=1) / words.shape[1] ** 0.5, 1e-3)
+    unlikely = (lost.mean(axis=1) / errors) ** 2 + ((grid - prior) / MIXING_SPREAD) ** 2
+    return round(float(np.average(grid, weights=np.exp(-(unlikely - unlikely.min()) / 2))), 2)
 
 
 def word_scores(

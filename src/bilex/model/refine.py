@@ -3,7 +3,7 @@
 Decided pairs become known pairs: accepted ones are answers, rejected ones never are, and no other word
 changes. A few decisions say too little about other words to move them: steps that moved the neighbours of
 decided words gained nothing with up to 60 decisions and 0.2 points with 300 (research/refine.md). Many
-decisions are a seed dictionary: from 250 decided words on, the aligner of the model is fitted again with the
+decisions are a seed dictionary: from 500 decided words on, the aligner of the model is fitted again with the
 decisions among its seeds. A fit without a third of the decided words judges first; the fit with all of them
 replaces the model only if these words, which it has not seen, are translated at least as well as before.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 
 # Decided words from which the aligner is fitted again, and the share of them that judges.
-_REFIT_WORDS, _HELD_OUT = 250, 1 / 3
+_REFIT_WORDS, _HELD_OUT = 500, 1 / 3
 # The relative error of mapped rows by how they are stored, and the largest error of rows that the inverse of
 # a map recovers from them.
 _ERRORS, _LARGEST_ERROR = {"float32": 3e-7, "float16": 1e-4, "int8": 1e-2}, 0.05

@@ -358,7 +358,7 @@ class Translator(OnTheHub):
     ) -> Refinement:
         """Learn from decisions, in place; `undo_refine` takes it back.
 
-        Accepted pairs become known translations, rejected ones are never answers. From 250 newly accepted
+        Accepted pairs become known translations, rejected ones are never answers. From 500 newly accepted
         words on, the aligner is fitted again with the decisions among its seeds, and the result replaces the
         model if decisions that were held out do not lose by it. Otherwise all other words stay as they are.
 

@@ -22,7 +22,7 @@ class LearnView {
     this.app = app;
     this.inside = el("div", { class: "learn-place" });
     replace(place, viewHead("Learn"), el("p", { class: "lead" },
-      "Accepted pairs become known translations, and rejected pairs are never answers. From 250 newly accepted words on, the model is also fitted again, so that other words can improve. Nothing changes until you keep the result."), this.inside);
+      "Accepted pairs become known translations, and rejected pairs are never answers. From 500 newly accepted words on, the model is also fitted again, so that other words can improve. Nothing changes until you keep the result."), this.inside);
     this.load();
   }
 
