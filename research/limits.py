@@ -96,22 +96,25 @@ def seeds(folder: Path) -> Iterator[Verdict]:
         yield f"seeds: auto at least {sentence} - 0.3", not failed[name] if below[name] else None, found
 
 
-def chosen_again(row: dict[str, Any]) -> tuple[float, float]:
-    """λ by the present rule from the stored answers of a row, and P@1 between those of fixed λ."""
+def mixings(row: Row) -> tuple[float, float, float, float]:
+    """λ by the present rule, from the stored curve; its P@1; P@1 of the best fixed λ; and that λ."""
     taken = choose_mixing({float(one): np.array(words) for one, words in row["curve"].items()}, LIGHT_MIXING)
-    fixed = sorted((float(one), score) for one, score in row["fixed"].items())
-    return taken, float(np.interp(taken, *zip(*fixed, strict=True)))
+    kinds = [kind for kind in row["fixed"] if row["words"][kind]]
+    grid = [float(one) for one in row["fixed"][kinds[0]]]
+    weights = [row["words"][kind] for kind in kinds]
+    fixed = np.average([list(row["fixed"][kind].values()) for kind in kinds], axis=0, weights=weights)
+    return taken, float(np.interp(taken, grid, fixed)), float(fixed.max()), grid[int(fixed.argmax())]
 
 
 def mixing(folder: Path) -> Iterator[Verdict]:
     """λ = auto is never far below the best fixed λ."""
     rows = rows_of(folder, "mixing.jsonl")
-    lost = np.array([max(row["fixed"].values()) - chosen_again(row)[1] for row in rows])
     most, mean = "λ: never more than 0.7 below the best fixed", "λ: within 0.2 of the best fixed on average"
     if not rows:
         yield most, None, ""
         yield mean, None, ""
         return
+    lost = np.array([best - own for _, own, best, _ in map(mixings, rows)])
     worst = rows[int(lost.argmax())]["setting"]
     yield most, lost.max() <= 0.7, f"at most {lost.max():.2f} ({worst}), {len(rows)} settings"
     yield mean, lost.mean() <= 0.2, f"{lost.mean():.2f}"

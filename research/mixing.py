@@ -3,10 +3,11 @@
     python -m research.mixing DATA --freedict FREEDICT --out research/results/mixing.jsonl
 
 For each setting (FAMILY/PAIR:SEEDS, as in research.never_worse), a fit with λ = auto, and P@1 with fixed λ in
-the same space: the mean of nearest neighbours and CSLS, forward and backward, over the words of the 5k
-training dictionary, the test dictionary and FreeDict (`python -m research.freedict`) that are no seeds. One
-JSON line per case, with the reciprocal ranks of the held-out words under each λ, so that `choose_mixing` can
-be judged again without a fit; cases in the file are left out. `python -m research.limits` judges the file.
+the same space: the mean of nearest neighbours and CSLS, forward and backward. Two kinds of words that are no
+seeds are judged: those of the test dictionary, and others (of the 5k training dictionary and of FreeDict,
+`python -m research.freedict`). One JSON line per case, with the reciprocal ranks of the held-out words under
+each λ, so that `choose_mixing` can be judged again without a fit; cases in the file are left out.
+`python -m research.limits` judges the file.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SETTINGS = tuple(
         "mixed/fi-it",
     )
 )  # fmt: skip
-GRID = tuple(round(0.1 * step, 1) for step in range(10))
+GRID = tuple(round(0.05 * step, 2) for step in range(17))
 
 
 def p_at_1(space: Space, pairs: np.ndarray) -> float:
@@ -57,13 +58,16 @@ def p_at_1(space: Space, pairs: np.ndarray) -> float:
 def case(options: argparse.Namespace, setting: str) -> dict[str, object]:
     """Fit one setting, and score auto and the fixed λ."""
     source, target, seeds, test = read(options.data, setting, options.words)
-    others = [test, independent(options.freedict, setting)]
+    others = [independent(options.freedict, setting)]
     if not setting.startswith("sample"):
         pair = setting.partition(":")[0].rpartition("/")[2]
         others.append(read_dictionary(options.data, pair, "train.freq.5k"))
-    judged = Lexicon([pair for other in others for pair in other.pairs]).without(seeds, "word")
-    judged = judged.covered(source.key_to_index, target.key_to_index)
-    pairs = judged.index(source.key_to_index, target.key_to_index)
+    other = Lexicon([pair for one in others for pair in one.pairs]).without(test, "word")
+    places = source.key_to_index, target.key_to_index
+    judged = {
+        kind: pairs.without(seeds, "word").covered(*places)
+        for kind, pairs in (("test", test), ("other", other))
+    }
     curves: list[Mapping[float, np.ndarray]] = []
     chosen = trial.choose_mixing
 
@@ -79,14 +83,16 @@ def case(options: argparse.Namespace, setting: str) -> dict[str, object]:
         trial.choose_mixing = chosen
     assert result.stage is not None
     found = result.report.trial
-    fixed = {str(mixing): round(p_at_1(Space(*result.stage.mixed(mixing)), pairs), 2) for mixing in GRID}
+    fixed: dict[str, dict[str, float]] = {kind: {} for kind, pairs in judged.items() if len(pairs)}
+    for mixing in GRID:
+        space = Space(*result.stage.mixed(mixing))
+        for kind, scores in fixed.items():
+            scores[str(mixing)] = round(p_at_1(space, judged[kind].index(*places)), 2)
     return {
         "setting": setting,
         "tuning": options.tuning,
-        "words": len(judged.translations()),
         "held out": found.held_out_words,
-        "mixing": found.mixing,
-        "auto": round(p_at_1(result.space, pairs), 2),
+        "words": {kind: len(pairs.translations()) for kind, pairs in judged.items()},
         "fixed": fixed,
         "curve": {str(mixing): np.round(words, 3).tolist() for mixing, words in curves[0].items()},
     }

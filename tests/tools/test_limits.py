@@ -59,11 +59,14 @@ def test_each_limit_of_decisions_can_fail(
 def test_auto_below_a_preset_and_a_wrong_mixing_fail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    row = {"setting": "en-fi:1k", "vocabulary": 20_000, "words": [100, 300]}
     check = [
-        {"setting": "en-fi:1k", "run": "check", "form": form, "mean": mean}
-        for form, mean in (("auto", 40.0), ("best", 41.0), ("careful", 39.0))
+        {**row, "form": form, "mean": mean, "other": other}
+        for form, mean, other in (("auto", 40.0, 30.0), ("best", 39.0, 31.0), ("careful", 39.0, 29.0))
     ]
-    mixing = [{"setting": "en-fi:1k", "auto": 50.0, "fixed": {"0.4": 50.8}}]
+    curve = {f"{0.1 * step:.1f}": [1.0 - 0.1 * step] * 50 for step in range(11)}  # λ = 0 is best held out
+    fixed = {"test": {"0.0": 50.0, "0.4": 50.8}, "other": {"0.0": 40.0, "0.4": 41.0}}
+    mixing = [{"setting": "en-fi:1k", "words": {"test": 10, "other": 30}, "fixed": fixed, "curve": curve}]
     found = verdicts(tmp_path, capsys, never_worse_check=check, mixing=mixing)
     failed = [name for name, word in found.items() if word == "FAIL"]
     assert len(failed) == 3 and any("paper, best and careful" in name for name in failed)
@@ -79,7 +82,8 @@ def test_promises_that_miss_fail(
     ece: float,
     failing: int,
 ) -> None:
-    row: dict[str, object] = {"form": "auto", "mean": 40.0, "p@1": [40.0] * 4}
+    row: dict[str, object] = {"form": "auto", "vocabulary": 20_000, "mean": 40.0, "p@1": [40.0] * 4}
+    row["words"] = [500, 0]
     for direction in ("forward", "backward"):
         row[f"expected {direction}"] = [45.0, *expected]
         row[f"ece {direction}"], row[f"ece by chance {direction}"] = ece, 0.02

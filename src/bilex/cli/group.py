@@ -29,7 +29,7 @@ SUMMARIES = {
     "methods": "List the alignment methods and their settings.",
     "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show the results.",
-    "prepare": "Compile and convert now what the first run would otherwise.",
+    "prepare": "",  # fills the caches of an image in advance; nobody else needs it, so it is not listed
 }
 _HOMES = {
     **{name: f"setup.{name}" for name in ("init", "completion", "prepare")},
@@ -94,7 +94,8 @@ class LazyCommands(click.Group):
         """The list of commands, written without importing any of this group's own."""
         others = {name: _load(found).get_short_help_str(100) for name, found in self._registered().items()}
         with formatter.section("Commands"):
-            formatter.write_dl([*self.summaries.items(), *others.items()])
+            listed = {**self.summaries, **others}.items()
+            formatter.write_dl([(name, summary) for name, summary in listed if summary])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
