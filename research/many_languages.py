@@ -33,7 +33,6 @@ from bilex.model import Translator
 from bilex.model.joining import join
 from bilex.model.jointly import FREQUENT, align_languages
 from bilex.model.many import ManyLanguages
-from bilex.model.provenance import JointReport
 from bilex.model.space import Direction, Retrieval, Space
 from bilex.vectors import WordVectors
 from research.packed import read_dictionary, read_vectors
@@ -158,9 +157,8 @@ def full(study: Study) -> None:
     started = time.perf_counter()
     many = study.joint()
     seconds = round(time.perf_counter() - started, 1)
-    trial = _trial(many)
     for two in study.language_pairs:
-        study.report("joint", two, study.scored(many.pair(*two).space, two), seconds=seconds, trial=trial)
+        study.report("joint", two, study.scored(many.pair(*two).space, two), seconds=seconds)
     matrix = evaluate_pairs(many, {two: study.test(two) for two in study.language_pairs}, bootstrap=0)
     (study.work / f"matrix-{study.options.family}.svg").write_text(matrix.svg(), encoding="utf-8")
 
@@ -176,7 +174,7 @@ def few(study: Study) -> None:
         many = study.joint({two: size})
         seconds = round(time.perf_counter() - started, 1)
         figures = study.scored(many.pair(*two).space, two)
-        study.report("joint", two, figures, size, seconds=seconds, trial=_trial(many))
+        study.report("joint", two, figures, size, seconds=seconds)
     for size, two in cells if "direct" in study.options.ways else []:
         try:
             model = study.direct(two, size)
@@ -187,12 +185,6 @@ def few(study: Study) -> None:
     for two in chosen if "none" in study.options.sizes and "others" in study.options.ways else []:
         others = join({"-".join(t): study.direct(t) for t in study.language_pairs if t != two})
         study.report("join, all others", two, study.scored(others.pair(*two).space, two), "none")
-
-
-def _trial(many: ManyLanguages) -> dict[str, float]:
-    """What the held-out trial scored each form with."""
-    report = many.provenance.report
-    return dict(report.trial.preset_scores) if isinstance(report, JointReport) else {}
 
 
 def _through_the_hub(study: Study, two: Two) -> list[float]:

@@ -149,8 +149,8 @@ def _one_sentence_errors(where: str, folder: Path | None) -> Iterator[None]:
         raise
     except ImportError as error:
         raise BilexError(
-            f"{where}: a library that the model needs cannot be imported ({reason_of(error)}); install it with "
-            "pip, or install transformers and torch again."
+            f"{where}: a library that the model needs cannot be imported ({reason_of(error)}); install it "
+            "with pip, or install transformers and torch again."
         ) from error
     except Exception as error:  # a damaged or hostile file can make the library fail in any way
         if folder is not None:

@@ -32,18 +32,14 @@ class TrialReport:
         ran: Whether there was one.
         note: In a sentence, what was decided, or why nothing was.
         held_out_words: Source words that were held out.
-        preset: The preset that was chosen; None where there was nothing to choose.
-        preset_scores: The score of each preset on the held-out words (mean reciprocal rank, both directions).
         mixing: The λ that was taken; None where there was nothing to choose.
-        mixing_scores: The score of each λ.
+        mixing_scores: The score of each λ on the held-out words (mean reciprocal rank, both directions).
         seconds: What it took.
     """
 
     ran: bool = False
     note: str = "there was nothing to decide"
     held_out_words: int = 0
-    preset: str | None = None
-    preset_scores: dict[str, float] = field(default_factory=dict)
     mixing: float | None = None
     mixing_scores: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0

@@ -25,7 +25,7 @@ from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.checkpoint import Checkpoint, fingerprint
 from bilex.aligners.induction import without_pairs, without_words_of
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.preparation import UnitRows, frequent_words, small_vocabularies
+from bilex.aligners.preparation import UnitRows, frequent_words
 from bilex.core.device import enough_memory, resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.languages import LanguagePair
@@ -34,7 +34,7 @@ from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import from_json
 from bilex.fit.calibration import FEWEST_WORDS, Calibration, answer_records, learn_confidences
 from bilex.fit.report import TrialReport
-from bilex.fit.trial import FAILURES, HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, not_calibrated, word_scores
+from bilex.fit.trial import FAILURES, HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, not_calibrated
 from bilex.lexicon import Lexicon
 from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JointReport, ManyProvenance
@@ -42,8 +42,6 @@ from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 
 FREQUENT = 20_000
-MAPPING = "mapping"  # the candidate without contrastive updates
-_MARGIN = 0.005  # mean reciprocal rank by which it must win
 _SUMMARY = "all languages aligned together: C1 with one map per language, from the pairs of every two"
 _NO_PAIRS = np.zeros((0, 2), np.int64)
 
@@ -67,9 +65,8 @@ def align_languages(
     """Align several languages together; it is a BilexError if the seeds do not connect all of them.
 
     `vocabularies` are vectors as they came from their files, `c1` the settings for every two languages, which
-    is not fitted itself. The `frequent` most frequent words of each language take part in the fit. With the
-    preset "auto", held-out seeds choose between C1 and the joint mapping alone; if `calibrated`, they also
-    teach confidences. An interrupted run resumes from the folder `checkpoint`.
+    is not fitted itself. The `frequent` most frequent words of each language take part in the fit. If
+    `calibrated`, held-out seeds teach confidences. An interrupted run resumes from the folder `checkpoint`.
     """
     c1 = c1 or C1()
     usable = {
@@ -81,12 +78,9 @@ def align_languages(
     started = time.monotonic()
     with exclusive_lock(checkpoint):
         trial, calibrations = _run_trial(vocabularies, usable, c1, frequent, calibrated, progress, checkpoint)
-        chosen = replace(c1, updates=0) if trial.preset == MAPPING else c1
         rounds = None if checkpoint is None else checkpoint / "rounds"
-        fit = fit_jointly(
-            vocabularies, usable, chosen, frequent=frequent, progress=progress, checkpoint=rounds
-        )
-    changed = {name: value for name, value in chosen.settings().items() if name not in ("device", "start")}
+        fit = fit_jointly(vocabularies, usable, c1, frequent=frequent, progress=progress, checkpoint=rounds)
+    changed = {name: value for name, value in c1.settings().items() if name not in ("device", "start")}
     return ManyLanguages(
         {code: map_words(words, fit.maps[code]) for code, words in vocabularies.items()},
         fit.maps,
@@ -248,76 +242,39 @@ def _run_trial(
         stored = kept.state["calibrations"]
         calibrations = {(a, b): Calibration.from_dict(found) for a, b, found in stored}
         return from_json(TrialReport, kept.state["report"]), calibrations
-    words = max(len(lexicon.translations()) for lexicon in seeds.values())
-    learned, held_out = split_together(seeds, c1.seed)
-    tested = {two: pairs for two, pairs in held_out.items() if len(pairs)}
-    open_preset = c1.preset == "auto" and c1.updates is None
     report, calibrations = TrialReport(), {}
-    if not tested and (open_preset or calibrated):
-        report = TrialReport(note=f"{words} seed words in the vectors are too few to hold some out")
-    elif tested and (open_preset or calibrated):
-        try:
-            report, calibrations = _trial(
-                vocabularies, seeds, learned, tested, c1, frequent, open_preset, calibrated, progress
-            )
-        except FAILURES as error:
-            report = TrialReport(note=f"the trial could not be finished ({error})")
-    progress.log(f"Trial: {report.note}.")
-    if calibrated and not calibrations:
-        calibrations = dict.fromkeys(seeds, not_calibrated(calibrated, words, report.note))
+    if calibrated:
+        report, calibrations = _trial(vocabularies, seeds, c1, frequent, progress)
+        progress.log(f"Trial: {report.note}.")
     stored = [[*two, found.as_dict()] for two, found in calibrations.items()]
     state.save({}, report=report.as_dict(), calibrations=stored)
     return report, calibrations
 
 
 def _trial(
-    vocabularies: Vocabularies,
-    seeds: Lexicons,
-    learned: Lexicons,
-    tested: Lexicons,
-    c1: C1,
-    frequent: int,
-    open_preset: bool,
-    calibrated: bool,
-    progress: Progress,
+    vocabularies: Vocabularies, seeds: Lexicons, c1: C1, frequent: int, progress: Progress
 ) -> tuple[TrialReport, Calibrations]:
-    """Fit without the held-out words, with and without contrast; the better fit teaches confidences."""
-    size = max(map(len, learned.values())), min(map(len, vocabularies.values()))
-    short = replace(c1.for_trial(*size), size=None)
-    candidates = {c1.preset: short, **({MAPPING: replace(short, updates=0)} if open_preset else {})}
-    fits, scores = {}, {}
-    for name, candidate in candidates.items():
-        fits[name] = fit_jointly(vocabularies, learned, candidate, frequent=frequent, progress=progress)
-        found = [_score(vocabularies, two, pairs, fits[name], frequent) for two, pairs in tested.items()]
-        scores[name] = round(float(np.mean(found)), 4)
-    chosen = MAPPING if scores.get(MAPPING, 0) > scores[c1.preset] + _MARGIN else c1.preset
-    shown = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
-    report = TrialReport(
-        ran=True,
-        note=f"preset {chosen} is taken (mean reciprocal rank: {shown})",
-        held_out_words=sum(len(pairs.translations()) for pairs in tested.values()),
-        preset=chosen if open_preset else None,
-        preset_scores=scores if open_preset else {},
-    )
-    calibrations: Calibrations = {}
-    if calibrated:
-        mapped = {code: map_words(words, fits[chosen].maps[code]) for code, words in vocabularies.items()}
-        for a, b in seeds:
-            space = Space(mapped[a], mapped[b], "cosine", c1.device)
-            records = answer_records(space, tested.get((a, b), Lexicon([])), seeds[a, b])
-            calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
-    return report, calibrations
-
-
-def _score(
-    vocabularies: Vocabularies, two: LanguagePair, pairs: Lexicon, fitted: JointFit, frequent: int
-) -> float:
-    """The mean reciprocal rank of held-out words among frequent ones, both directions."""
-    small = small_vocabularies(vocabularies[two[0]], vocabularies[two[1]], pairs, frequent)
-    sides = zip(two, small, strict=True)
-    x, y = (np.asarray(map_words(side, fitted.maps[code]).vectors) for code, side in sides)
-    rows = pairs.index(small[0].key_to_index, small[1].key_to_index)
-    return float(np.mean([found.mean() for found in word_scores(x, y, rows)]))
+    """Fit without the held-out words, and learn confidences from their answers; or a note why not."""
+    words = max(len(lexicon.translations()) for lexicon in seeds.values())
+    learned, held_out = split_together(seeds, c1.seed)
+    tested = sum(len(pairs.translations()) for pairs in held_out.values())
+    note = f"{words} seed words in the vectors are too few to hold some out"
+    if tested:
+        size = max(map(len, learned.values())), min(map(len, vocabularies.values()))
+        short = replace(c1.for_trial(*size), size=None)
+        try:
+            fitted = fit_jointly(vocabularies, learned, short, frequent=frequent, progress=progress)
+            mapped = {code: map_words(words, fitted.maps[code]) for code, words in vocabularies.items()}
+            calibrations = {}
+            for a, b in seeds:
+                space = Space(mapped[a], mapped[b], "cosine", c1.device)
+                records = answer_records(space, held_out[a, b], seeds[a, b])
+                calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
+            note = "confidences were learned on the held-out words"
+            return TrialReport(ran=True, note=note, held_out_words=tested), calibrations
+        except FAILURES as error:
+            note = f"the trial could not be finished ({error})"
+    return TrialReport(note=note), dict.fromkeys(seeds, not_calibrated(True, words, note))
 
 
 def split_together(

@@ -119,22 +119,6 @@ def test_seeds_of_two_languages_through_a_third_are_used(world: PlantedMany) -> 
     assert report.composed_pairs == {"fi-ru": 200}
 
 
-def test_the_trial_keeps_the_plain_mapping_where_contrast_does_harm(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = planted_many("en fi ru", words=400)
-    seeds = {("en", code): world.pairs("en", code, 0, 250) for code in ("fi", "ru")}
-
-    def harm(self: C1, contrast: object, maps: tuple[object, object], rate: float) -> object:
-        return (maps[0] * 0 + 1, maps[1] * 0 + 1), 1.0  # type: ignore[operator]
-
-    monkeypatch.setattr(C1, "update", harm)
-    many = align_languages(world.vocabularies, seeds, C1(device="cpu"))
-    assert many.provenance.report.trial.preset == "mapping"
-    assert many.provenance.settings["updates"] == 0
-    assert many.calibrations["en", "ru"].parts
-
-
 def test_an_interrupted_fit_goes_on_where_it_stopped(world: PlantedMany, tmp_path: Path) -> None:
     seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "ru")}
     three = {code: world.vocabularies[code] for code in ("en", "fi", "ru")}
