@@ -72,6 +72,7 @@ def test_words_too_long_to_show_are_in_no_answer(tmp_path):
     with serving(opened(tmp_path / "model")) as client:
         for path, query in (
             ("translate", {"word": "src00", "k": 20}),
+            ("translate", {"word": "src00" + "x" * 990}),
             ("suggest", {"word": "src00"}),
             ("suggest", {"word": "src00" + "x" * 990}),
             ("why", {"source": "src00", "target": "tgt00"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -43,6 +44,11 @@ def _one_line(text: str) -> str:
     if FORBIDDEN.search(text):
         raise ValueError("line breaks, tabs and control characters are not allowed")
     return text
+
+
+def showable(words: Iterable[str]) -> list[str]:
+    """The words that are not too long to show."""
+    return [word for word in words if len(word) <= LONGEST_WORD]
 
 
 def _lines(text: str) -> str:

@@ -27,7 +27,7 @@ from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
 from bilex.model.space import Direction, Floats, Retrieval, Rows, SearchableKeys, Side, Space
 from bilex.vectors import WordVectors
-from bilex_workbench.api import LONGEST_WORD, ProblemError
+from bilex_workbench.api import LONGEST_WORD, ProblemError, showable
 from bilex_workbench.database import Database, fact
 from bilex_workbench.recalibration import UNCHANGED, Recalibration, before_audits
 
@@ -320,7 +320,7 @@ class Engine:
         start = bisect_left(order, text, key=words.__getitem__)
         stop = bisect_left(order, text + "\U0010ffff", key=words.__getitem__)
         rows = sorted(order[start : min(stop, start + _MOST_COMPLETIONS)])
-        return [words[row] for row in rows if len(words[row]) <= LONGEST_WORD][:k]
+        return showable(words[row] for row in rows)[:k]
 
 
 def candidates(db: sqlite3.Connection, row: int, direction: Direction) -> npt.NDArray[Any] | None:

@@ -136,12 +136,13 @@ async def translate(
     """The best translations of a word; a word outside the vocabulary waits for the language model."""
     found = await bench.engine.answer(word, k, direction, retrieval)
     row = bench.engine.space.row(word, QUERIES[direction])
+    near = [] if found.known else await run_in_threadpool(lambda: found.suggestions)
     answer = {
         "word": word,
         "origin": found.origin,
         "rank": None if row is None else row + 1,
         "translations": [vars(one) for one in found],
-        "suggestions": [] if found.known else await run_in_threadpool(lambda: found.suggestions),
+        "suggestions": api.showable(near),
     }
     return JSONResponse(answer)  # a validation would take about a tenth of the time
 
@@ -158,7 +159,7 @@ def suggestions(
     spellings: list[str] = []
     if word and not known and len(completions) < k:  # comparing spellings takes longest
         found = closest_spellings(typed, space.words(side).index_to_key, k)
-        spellings = [one for one in found if len(one) <= api.LONGEST_WORD]
+        spellings = api.showable(found)
     return {"word": word, "known": known, "completions": completions, "spellings": spellings}
 
 
@@ -246,7 +247,7 @@ def neighbours(space: ServedSpace, word: str, side: Side, k: int) -> list[str]:
     _, own, vector = _vector(space, word, side)
     words = space.words(side).index_to_key
     found = [words[row] for row, _ in _nearest(space, vector, side, k + 1) if row != own][:k]
-    return [one for one in found if len(one) <= api.LONGEST_WORD]
+    return api.showable(found)
 
 
 def _views(engine: Engine, own: dict[Side, str], k: int) -> list[dict[str, Any]]:
@@ -261,7 +262,7 @@ def _views(engine: Engine, own: dict[Side, str], k: int) -> list[dict[str, Any]]
     for side in _SIDES:
         keys = space.words(side).index_to_key
         near = [_nearest(space, _vector(space, own[one], one)[2], side, _POOL * k) for one in _SIDES]
-        words = [keys[row] for found in near for row, _ in found if len(keys[row]) <= api.LONGEST_WORD]
+        words = api.showable(keys[row] for found in near for row, _ in found)
         pools[side] = list(dict.fromkeys([own[side], *words]))
     model = {
         side: np.asarray(space.words(side).vectors[space.words(side).rows(pools[side])], np.float32)
