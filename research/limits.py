@@ -6,7 +6,7 @@ reads, as far as they are there:
 
     refine.jsonl               of research.refine: what decisions do to other words
     never_worse_check.jsonl    of research.never_worse: auto, as a user gets it, the presets, and promises
-    mixing.jsonl               of research.mixing: P@1 with fixed λ, and the λ that auto takes
+    mixing.jsonl               of research.mixing: P@1 with fixed λ, and the answers that choose λ
 
 It ends with status 1 if a requirement fails.
 """
@@ -96,8 +96,8 @@ def seeds(folder: Path) -> Iterator[Verdict]:
         yield f"seeds: auto at least {sentence} - 0.3", not failed[name] if below[name] else None, found
 
 
-def mixings(row: Row) -> tuple[float, float, float, float]:
-    """λ by the present rule, from the stored curve; its P@1; P@1 of the best of 0, 0.1, ...; and that λ."""
+def mixings(row: Row) -> tuple[float, float, float, float, float]:
+    """λ by the present rule and its P@1; P@1 of the best of 0, 0.1, ..., and that λ; P@1 of λ = 0."""
     taken = choose_mixing({float(one): np.array(words) for one, words in row["curve"].items()}, LIGHT_MIXING)
     kinds = [kind for kind in row["fixed"] if row["words"][kind]]
     grid = [float(one) for one in row["fixed"][kinds[0]]]
@@ -105,7 +105,7 @@ def mixings(row: Row) -> tuple[float, float, float, float]:
     fixed = np.average([list(row["fixed"][kind].values()) for kind in kinds], axis=0, weights=weights)
     tenths = [place for place, one in enumerate(grid) if round(20 * one) % 2 == 0]
     best, place = max((float(fixed[place]), grid[place]) for place in tenths)
-    return taken, float(np.interp(taken, grid, fixed)), best, place
+    return taken, float(np.interp(taken, grid, fixed)), best, place, float(fixed[0])
 
 
 def mixing(folder: Path) -> Iterator[Verdict]:
@@ -116,7 +116,7 @@ def mixing(folder: Path) -> Iterator[Verdict]:
         yield most, None, ""
         yield mean, None, ""
         return
-    lost = np.array([best - own for _, own, best, _ in map(mixings, rows)])
+    lost = np.array([best - own for _, own, best, *_ in map(mixings, rows)])
     worst = rows[int(lost.argmax())]["setting"]
     yield most, lost.max() <= 0.7, f"at most {lost.max():.2f} ({worst}), {len(rows)} settings"
     yield mean, lost.mean() <= 0.2, f"{lost.mean():.2f}"

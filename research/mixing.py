@@ -6,8 +6,8 @@ For each setting (FAMILY/PAIR:SEEDS, as in research.never_worse), a fit with λ 
 the same space: the mean of nearest neighbours and CSLS, forward and backward. Two kinds of words that are no
 seeds are judged: those of the test dictionary, and others (of the 5k training dictionary and of FreeDict,
 `python -m research.freedict`). One JSON line per case, with the reciprocal ranks of the held-out words under
-each λ, so that `choose_mixing` can be judged again without a fit; cases in the file are left out.
-`python -m research.limits` judges the file.
+each λ, so that `choose_mixing` can be judged again without a fit; cases in the file are left out. At the end,
+the table of all cases is printed. `python -m research.limits` judges the file.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bilex.encoders.settings import C2
 from bilex.fit import fit, trial
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
+from research.limits import mixings
 from research.never_worse import independent, read
 from research.packed import read_dictionary
 
@@ -56,7 +57,7 @@ def p_at_1(space: Space, pairs: np.ndarray) -> float:
 
 
 def case(options: argparse.Namespace, setting: str) -> dict[str, object]:
-    """Fit one setting, and score auto and the fixed λ."""
+    """Fit one setting with λ = auto, and score fixed λ."""
     source, target, seeds, test = read(options.data, setting, options.words)
     others = [independent(options.freedict, setting)]
     if not setting.startswith("sample"):
@@ -99,7 +100,7 @@ def case(options: argparse.Namespace, setting: str) -> dict[str, object]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Go through the settings, and write one JSON line each."""
+    """Go through the settings, write one JSON line each, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -122,7 +123,12 @@ def main(arguments: list[str] | None = None) -> None:
             row = case(options, setting)
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            print(json.dumps({name: value for name, value in row.items() if name != "curve"}), flush=True)
+    print("| setting | words | λ taken | auto | best fixed λ | without the language model |")
+    for line in options.out.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        taken, own, best, place, none = mixings(row)
+        words = sum(row["words"].values())
+        print(f"| {row['setting']} | {words:,} | {taken} | {own:.1f} | {best:.1f} ({place}) | {none:.1f} |")
 
 
 if __name__ == "__main__":

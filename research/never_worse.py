@@ -51,6 +51,7 @@ PAIRS = (
 )  # fmt: skip
 PRESETS = ("auto", "careful", "best", "paper")
 _TWO = {"preset": "best", "extent": 0.65, "early_extent": 0.75, "passes": 2}
+_WHOLE = {"preset": "best", "passes": 3, "spelling": True}
 PARTS: dict[str, dict[str, Any]] = {
     "two passes": _TWO,
     "two passes, spelling": {**_TWO, "spelling": True},
@@ -58,7 +59,10 @@ PARTS: dict[str, dict[str, Any]] = {
     "three passes, spelling": {**_TWO, "passes": 3, "spelling": True},
     "auto": {},
     "joined": {"start": "joined"},
-    "whole rounds": {"preset": "best", "passes": 3, "spelling": True},
+    "whole rounds": _WHOLE,
+    "whole rounds, joined": {**_WHOLE, "start": "joined"},
+    "whole rounds in the last pass": {**_WHOLE, "early_extent": 0.49},
+    "early rounds as long as the last": {**_WHOLE, "extent": 0.65},
     "best": {"preset": "best"},
 }
 

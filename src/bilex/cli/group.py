@@ -59,7 +59,8 @@ From two files of word vectors and a small dictionary to translations of every w
 class LazyCommands(click.Group):
     """A group that imports a command's module when it is called, not for the list of commands.
 
-    `summaries` has one sentence per command, in the order a user meets them. A command is `command` in a
+    `summaries` has one sentence per command, in the order a user meets them; a command without one is not
+    listed. A command is `command` in a
     module whose name is `modules` and the command's name, or is found at its place in `homes`. Commands that
     other distributions register in the entry-point group `plugins` follow; they cannot replace others.
     """
@@ -78,7 +79,7 @@ class LazyCommands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order a user meets them."""
-        return [*self.summaries, *self._registered()]
+        return [*(name for name, summary in self.summaries.items() if summary), *self._registered()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
@@ -94,8 +95,8 @@ class LazyCommands(click.Group):
         """The list of commands, written without importing any of this group's own."""
         others = {name: _load(found).get_short_help_str(100) for name, found in self._registered().items()}
         with formatter.section("Commands"):
-            listed = {**self.summaries, **others}.items()
-            formatter.write_dl([(name, summary) for name, summary in listed if summary])
+            listed = {**self.summaries, **others}
+            formatter.write_dl([(name, listed[name]) for name in self.list_commands(ctx)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -44,6 +44,7 @@ WORDS = 20_000
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # How far the best λ of a language pair lies from the usual one: a standard deviation (research/trial.md).
 MIXING_SPREAD = 0.1
+_SMALLEST_ERROR = 1e-3  # of a mean reciprocal rank, where all words agree
 # Errors that end a trial, but not the fit.
 FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 _ANSWERS = 10
@@ -222,11 +223,11 @@ def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexico
 
 
 def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
-    """The λ to take: between the usual one and the best on the held-out words, by how much these show.
+    """The posterior mean of λ, given the held-out words.
 
-    It is the mean of λ after the evidence. Before it, λ is distributed normally around the usual one. The
-    evidence for a λ is how many standard errors of the words' difference it lies below the best. The curve is
-    smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words are noisy.
+    The prior is a normal distribution around the usual λ. The likelihood of a λ follows from how many
+    standard errors of the words' difference its score lies below the best. The curve is smoothed over
+    neighbouring λ (weights 1, 2, 1), since a few hundred words are noisy.
 
     Args:
         curve: For each λ of the grid the reciprocal rank of every held-out word, by CSLS.
@@ -241,9 +242,9 @@ def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
     if grid[best] <= 0 and means[best] > means[1:].max(initial=-1):
         return 0.0  # the language model helps none of the held-out words
     lost = smooth[best] - smooth
-    errors = np.maximum(lost.std(axis=1) / words.shape[1] ** 0.5, 1e-3)
-    unlikely = (lost.mean(axis=1) / errors) ** 2 + ((grid - prior) / MIXING_SPREAD) ** 2
-    return round(float(np.average(grid, weights=np.exp(-(unlikely - unlikely.min()) / 2))), 2)
+    errors = np.maximum(lost.std(axis=1) / words.shape[1] ** 0.5, _SMALLEST_ERROR)
+    log_density = -((lost.mean(axis=1) / errors) ** 2 + ((grid - prior) / MIXING_SPREAD) ** 2) / 2
+    return round(float(np.average(grid, weights=np.exp(log_density - log_density.max()))), 2)
 
 
 def word_scores(

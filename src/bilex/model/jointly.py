@@ -264,7 +264,7 @@ def _trial(
         short = replace(c1.for_trial(*size), size=None)
         try:
             fitted = fit_jointly(vocabularies, learned, short, frequent=frequent, progress=progress)
-            mapped = {code: map_words(words, fitted.maps[code]) for code, words in vocabularies.items()}
+            mapped = {code: map_words(rows, fitted.maps[code]) for code, rows in vocabularies.items()}
             calibrations = {}
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)

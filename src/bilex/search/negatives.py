@@ -32,7 +32,8 @@ _POOL_FACTOR, _BLOCK_MEMORY = (6, 4), (1 << 26, 1 << 30)
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
 _QUERIES_PER_TASK = 256
-# On a GPU: if under this share of the queries is due for a search, those due within so many updates join it.
+# On a GPU, a search for less than this share of the queries includes those that would be due within this
+# number of updates.
 _FEW, _UPDATES_AHEAD = 0.1, 2.0
 _FORBIDDEN = -1e30  # the score of a forbidden key; finite, so that its weight times its score is zero
 
@@ -116,7 +117,7 @@ class HardNegatives:
         self.outside += step
         if self.on_gpu:  # scoring all pools takes less time than choosing some
             due = self.all[~self._decide(now, self.all)]
-            if 0 < len(due) < _FEW * len(self.all):  # a search for a few more takes as long
+            if 0 < len(due) < _FEW * len(self.all):  # a few more cost nothing
                 soon = _UPDATES_AHEAD * (now.query_step + now.key_step)
                 due = self.all[self.level - self.outside <= soon]
         else:
