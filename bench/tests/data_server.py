@@ -80,8 +80,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = content[start:][: cuts.pop(0) if cuts else None]
         with suppress(OSError):  # the client may have had enough
             for begin in range(0, len(body), 1 << 16):
-                self.wfile.write(body[begin : begin + (1 << 16)])
-                data.sent[self.path] = data.sent.get(self.path, 0) + len(body[begin : begin + (1 << 16)])
+                part = body[begin : begin + (1 << 16)]
+                # counted before it is sent: a client that has the bytes also finds them counted
+                data.sent[self.path] = data.sent.get(self.path, 0) + len(part)
+                self.wfile.write(part)
         self.close_connection = True
 
 
