@@ -123,6 +123,24 @@ def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Captured) ->
     assert bilex("info", tmp_path / "seeds.tsv", "--doubtful") == 2
 
 
+def test_the_words_shown_after_a_fit_are_neither_seeds_nor_function_words(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    world = planted(900, 20, 0.5)
+    world.source.save(tmp_path / "src.vec")
+    world.target.save(tmp_path / "tgt.vec")
+    world.pairs(85, 200).save(tmp_path / "seeds.tsv")
+    command = ["align", tmp_path / "src.vec", tmp_path / "tgt.vec", "--seeds", tmp_path / "seeds.tsv"]
+    arguments = [*command, "-o", tmp_path / "m", "--method", "procrustes", "--no-calibrate", "--json"]
+    assert bilex(*arguments) == 0
+    shown = [sample["word"] for sample in json.loads(capsys.readouterr().out)["samples"]]
+    expected = [word for word in world.source.index_to_key[200:] if len(word) >= 5]
+    assert shown == expected[:8], "the tenth of the words that is most frequent and the seeds are left out"
+    card = (tmp_path / "m" / "README.md").read_text()
+    long = next(word for word in world.source.index_to_key[90:] if len(word) >= 5)
+    assert f"bilex translate THIS_FOLDER {long}" in card
+
+
 def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys: Captured) -> None:
     assert bilex("evaluate", files.model, files.seeds, "--json", "--bootstrap", 0) == 0
     caught = json.loads(capsys.readouterr().out)

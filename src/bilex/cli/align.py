@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bilex.model.refine import Refinement
     from bilex.vectors import WordVectors
 
-_SHOWN_WORDS, _SHORTEST = 8, 5  # words of five letters and more say more than "from"
+_SHOWN_WORDS = 8
 _SHOWN_MISSING = 5  # of each language
 _TRUTHS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
@@ -262,11 +262,10 @@ def _report(
     translator: Translator, output: str, seconds: float, as_json: bool, refinement: Refinement | None
 ) -> None:
     """A few translations, what the held-out seeds say, and what to do next."""
-    from bilex.model.provenance import sentences
+    from bilex.model.provenance import example_words, sentences
 
     seeds = {source for source, _ in translator.seeds.pairs}
-    frequent = (word for word in translator.space.source.index_to_key if word not in seeds)
-    words = [word for word in frequent if len(word) >= _SHORTEST and word.isalpha()][:_SHOWN_WORDS]
+    words = example_words(translator.space.source.index_to_key, _SHOWN_WORDS, but=seeds)
     answers = translator.translate(words, 3)
     if as_json:
         report = {

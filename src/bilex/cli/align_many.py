@@ -183,6 +183,8 @@ def _save(many: ManyLanguages, output: str, as_json: bool, listener: Progress) -
         )
     names = ", ".join(f"{language_name(code)} {words:,}" for code, words in many.words.items())
     first, second = many.languages[:2]
-    words = many.vocabularies[first].index_to_key
-    word = next((word for word in words if len(word) > 4 and word.isalpha()), words[0])
+    from bilex.model.provenance import example_words
+
+    vocabulary = many.vocabularies[first].index_to_key
+    word = next(iter(example_words(vocabulary, 1)), vocabulary[0])
     show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import math
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import bilex
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 _FEW_SEEDS = 200
 _MANY_SEEDS = 1000  # a large dictionary holds rare words, whatever is covered
-_LOOKED_AT = 1000  # words, for one of letters alone that can be pasted into a shell
+# Examples are words of five letters and more, after the most frequent ones, which are function words.
+_SHORTEST_EXAMPLE, _FUNCTION_WORDS, _LOOKED_AT = 5, 1000, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +188,21 @@ def known(number: float | None) -> str:
     return "?" if number is None or math.isnan(number) else str(number)
 
 
+def example_words(words: Sequence[str], count: int, but: Container[str] = ()) -> list[str]:
+    """Words to show or to try: of letters alone, frequent but no function words, as far as there are such.
+
+    Args:
+        words: A vocabulary, most frequent words first.
+        count: The number of examples.
+        but: Words to leave out.
+    """
+    first = min(_FUNCTION_WORDS, len(words) // 10)
+    ranks = (*range(first, len(words)), *range(first))
+    plain = (words[rank] for rank in ranks if words[rank].isalpha() and words[rank] not in but)
+    found = list(islice(plain, _LOOKED_AT))
+    return sorted(found, key=lambda word: len(word) < _SHORTEST_EXAMPLE)[:count]
+
+
 def card_of(model: ManyLanguages) -> str:
     """The README.md of a model folder."""
     made, codes = model.provenance, model.languages
@@ -212,8 +229,7 @@ def card_of(model: ManyLanguages) -> str:
             for name, file, count, dimension in zip(names, files, words, dimensions, strict=True)
         ),
     )
-    frequent = model.vocabularies[codes[0]].index_to_key[:_LOOKED_AT]
-    word = next((word for word in frequent if word.isalpha()), "WORD")
+    word = next(iter(example_words(model.vocabularies[codes[0]].index_to_key, 1)), "WORD")
     return f"""# A bilex translation model: {_plain(", ".join(names[:-1]))} and {_plain(names[-1])}
 
 ## From what
