@@ -19,7 +19,7 @@ from rich.console import Console
 import runner_world as world
 from bilex import BilexError
 from bilex.cli import run as bilex
-from bilex_bench.engine import Begun, Event, Finished, Job, Retried, Step
+from bilex_bench.engine import Begun, Ended, Event, Job, Retried, Step
 from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result, Setup
 from bilex_bench.runner import Outcome, by_family, check_data, estimate, run_setups
@@ -58,7 +58,7 @@ class InProcess:
         for result in Workplace(self.plan).run(job.setups):
             self.ran.append(result.setup)
             yield job, result
-        yield job, Finished()
+        yield job, Ended()
 
 
 def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(

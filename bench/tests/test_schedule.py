@@ -12,20 +12,20 @@ import pytest
 import runner_world as world
 from bilex.core.machine import Processor
 from bilex_bench import local
-from bilex_bench.engine import Event, Finished, Job, Lost, Retried, run
+from bilex_bench.engine import Ended, Event, Job, Retried, run
 from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, threads_for
 from bilex_bench.results import Result, Setup, families
 from bilex_bench.runner import in_order
 from bilex_bench.work import Workplace
 
 SETUPS = [world.setup(method) for method in ("procrustes", "advanced", "c1")]
-DIED, GONE = Lost("it died."), Lost("the machine is gone.", with_machine=True)
+DIED, GONE = Ended("it died."), Ended("the machine is gone.", with_machine=True)
 
 
 class Scripted:
     """An executor of two places; each attempt of a method yields so many results, then its last event."""
 
-    def __init__(self, **script: list[tuple[int, Finished | Lost]]) -> None:
+    def __init__(self, **script: list[tuple[int, Ended]]) -> None:
         self.script = script
         self.running: list[Job] = []
         self.started: list[tuple[str, int, int]] = []  # method, attempt, families beside it
@@ -48,7 +48,7 @@ class Scripted:
     def events(self) -> Iterator[tuple[Job, Event]]:
         job = self.running.pop(0)
         script = self.script.get(job.setups[0].method)
-        count, end = script.pop(0) if script else (len(job.setups), Finished())
+        count, end = script.pop(0) if script else (len(job.setups), Ended())
         for setup in job.setups[:count]:
             yield job, Result(setup=setup, status="done")
         yield job, end
@@ -64,7 +64,7 @@ def test_families_come_in_the_order_given() -> None:
 
 
 def test_a_lost_family_is_tried_once_more_alone_and_last() -> None:
-    executor = Scripted(procrustes=[(0, DIED), (0, Lost("it died again."))])
+    executor = Scripted(procrustes=[(0, DIED), (0, Ended("it died again."))])
     news = [event for _, event in run(executor, families(SETUPS))]
     assert [name for name, *_ in executor.started] == ["procrustes", "advanced", "c1", "procrustes"]
     assert executor.started[-1] == ("procrustes", 2, 0)
@@ -75,7 +75,7 @@ def test_a_lost_family_is_tried_once_more_alone_and_last() -> None:
 
 
 def test_running_out_of_memory_is_tried_once_more() -> None:
-    executor = Scripted(procrustes=[(0, Finished("memory ran out."))])
+    executor = Scripted(procrustes=[(0, Ended("memory ran out."))])
     assert [r.status for r in results(executor, families(SETUPS))] == ["done"] * 3
     assert executor.started[-1] == ("procrustes", 2, 0)
 
@@ -102,7 +102,7 @@ def test_a_machine_may_vanish_a_few_times_without_a_family_being_given_up() -> N
 
 
 def test_a_family_that_ends_without_all_its_results_is_no_success() -> None:
-    [missing] = results(Scripted(procrustes=[(0, Finished())]), [SETUPS[:1]])
+    [missing] = results(Scripted(procrustes=[(0, Ended())]), [SETUPS[:1]])
     assert missing.status == "failed"
 
 

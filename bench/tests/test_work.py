@@ -78,7 +78,7 @@ def test_other_vectors_under_the_same_name_are_another_fit(tmp_path: Path) -> No
 
 def test_a_damaged_stored_fit_is_made_again(place: Workplace) -> None:
     [first] = place.run([world.setup()])
-    for file in place.fits.rglob("maps.safetensors"):
+    for file in place.fits.rglob("arrays.safetensors"):
         file.write_bytes(b"damaged")
     [again] = place.run([world.setup()])
     assert world.outcomes([first]) == world.outcomes([again])
@@ -204,9 +204,9 @@ def test_finished_stages_that_were_not_used_for_longest_make_room(tmp_path: Path
     for number in range(3):
         home = tmp_path / f"stage{number}"
         home.mkdir()
-        (home / "stage.json").write_text("{}")
-        (home / "stage.safetensors").write_bytes(bytes(1000))
-        os.utime(home / "stage.json", (number, number))
+        (home / "state.json").write_text("{}")
+        (home / "arrays.safetensors").write_bytes(bytes(1000))
+        os.utime(home / "state.json", (number, number))
     stages.prune(tmp_path, limit=2100)
     assert sorted(home.name for home in tmp_path.iterdir()) == ["stage1", "stage2"]
 

@@ -41,12 +41,12 @@ class ModelPlan(WorkPlan):
 
     models: str  # the folder of models, one per pair; every machine must reach it by this path
 
-    def results(
-        self, setups: Sequence[Setup], workplace: Workplace, progress: Progress, attempt: int
+    def run_family(
+        self, workplace: Workplace, setups: Sequence[Setup], progress: Progress, attempt: int
     ) -> Iterator[Result]:
         """Fit the model of each pair; an error becomes a failed result."""
         for setup in setups:
-            yield from guarded([setup], workplace, attempt, partial(self.fit, setup, workplace, progress))
+            yield from guarded(workplace, attempt, [setup], partial(self.fit, setup, workplace, progress))
 
     def fit(self, setup: Setup, workplace: Workplace, progress: Progress) -> Result:
         """Fit and save the model of a pair."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError, optional_library
-from bilex_bench.engine import Begun, Event, Finished, Job, Lost
+from bilex_bench.engine import Begun, Ended, Event, Job
 from bilex_bench.local import work_on
 from bilex_bench.work import Workplace, WorkPlan
 
@@ -88,7 +88,7 @@ class RayExecutor:
             event = self._next(stream, job)
             if isinstance(event, Begun):
                 self._nodes[job] = event.node
-            elif isinstance(event, Finished | Lost):
+            elif isinstance(event, Ended):
                 del self._jobs[stream]
             yield job, event
 
@@ -96,7 +96,7 @@ class RayExecutor:
         try:
             event: Event = self._ray.get(next(stream))
         except StopIteration:
-            return Finished()
+            return Ended()
         except self._ray.exceptions.RayError as error:
             cause, known = getattr(error, "cause", None), self._ray.exceptions
             if isinstance(cause, ImportError) or isinstance(error, known.RuntimeEnvSetupError):
@@ -106,9 +106,7 @@ class RayExecutor:
                 ) from error
             if isinstance(cause, BilexError):
                 raise cause from error
-            return Lost(
-                f"Ray reports: {_first_sentence(error)}.", with_machine=self._lost_machine(job, error)
-            )
+            return Ended(f"Ray reports: {_first_sentence(error)}.", self._lost_machine(job, error))
         return event
 
     def _lost_machine(self, job: Job, error: Exception) -> bool:
@@ -171,7 +169,7 @@ def work_on_family(job: Job, plan: WorkPlan) -> Iterator[Event]:
         if isinstance(event, BaseException):
             raise event
         yield event
-        if isinstance(event, Finished):
+        if isinstance(event, Ended):
             return
 
 

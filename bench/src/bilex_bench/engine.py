@@ -40,17 +40,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Finished:
-    """The last event of a family; `out_of_memory` says why results are missing."""
+class Ended:
+    """The last event of a family, with the reason if results are missing."""
 
-    out_of_memory: str | None = None
-
-
-@dataclass(frozen=True)
-class Lost:
-    """The last event of a family whose worker has died."""
-
-    reason: str  # one sentence
+    reason: str | None = None  # one sentence: memory ran out, or its worker has died
     with_machine: bool = False  # whether the whole machine was lost, which is not the family's fault
 
 
@@ -83,7 +76,7 @@ class Job:
         ]
 
 
-Event = Begun | Step | Result | Finished | Lost
+Event = Begun | Step | Result | Ended
 News = tuple[Job, Event | Retried]
 
 
@@ -117,7 +110,7 @@ def run(
                 if isinstance(event, Result):
                     job.setups = [setup for setup in job.setups if setup.key != event.setup.key]
                 yield job, event
-                if isinstance(event, Finished | Lost):
+                if isinstance(event, Ended):
                     yield from ((job, news) for news in schedule.ended(job, event))
 
 
@@ -145,28 +138,26 @@ class Schedule:
         self._running.append(job)
         return job
 
-    def ended(self, job: Job, event: Finished | Lost) -> list[Result | Retried]:
+    def ended(self, job: Job, event: Ended) -> Sequence[Result | Retried]:
         """Put a job back that ended without all its results, or give it up; what there is to report."""
         self._running.remove(job)
-        reason = event.reason if isinstance(event, Lost) else event.out_of_memory
         if not job.setups:
             return []
-        if reason is None:
-            return [*job.failures("its worker ended without a result.")]
-        if isinstance(event, Lost) and event.with_machine:
+        if event.reason is None:
+            return job.failures("its worker ended without a result.")
+        if event.with_machine:
             job.interruptions += 1
             if job.interruptions > _INTERRUPTIONS:
-                return [
-                    *job.failures(f"given up after its machine was lost {job.interruptions} times: {reason}")
-                ]
+                lost = f"given up after its machine was lost {job.interruptions} times"
+                return job.failures(f"{lost}: {event.reason}")
             (self._alone if job.alone else self._waiting).appendleft(job)
         elif job.alone:
             lost = f"given up after {job.attempt} attempts, the last of them with nothing beside it"
-            return [*job.failures(f"{lost}: {reason}")]
+            return job.failures(f"{lost}: {event.reason}")
         else:
             job.attempt += 1
             self._alone.append(job)
-        return [Retried(reason)]
+        return [Retried(event.reason)]
 
 
 class Relay:

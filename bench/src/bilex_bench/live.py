@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bilex.core.text import safe_console
-from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Retried, Step
+from bilex_bench.engine import Begun, Ended, Event, Job, Retried, Step
 from bilex_bench.results import DIRECTIONS, Result
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class View:
             self._update(job, event)
         elif isinstance(event, Retried):
             self.log(f"{_name(job)}: {event.reason} It is tried once more.")
-        elif isinstance(event, Finished | Lost) and job in self._running:
+        elif isinstance(event, Ended) and job in self._running:
             self._bars.remove_task(self._running.pop(job))
 
     def _update(self, job: Job, step: Step) -> None:

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from bilex.core.machine import processor, total_memory
-from bilex_bench.engine import Begun, Event, Executor, Finished, Job, Lost, Relay
+from bilex_bench.engine import Begun, Ended, Event, Executor, Job, Relay
 from bilex_bench.work import FamilyOutOfMemoryError, Workplace, WorkPlan
 
 _THREADS_PER_WORKER = 4
@@ -90,7 +90,7 @@ class LocalExecutor(Executor):
         for worker in list(self._workers):
             dead = not worker.process.is_alive()
             while (job := worker.job) is not None and (event := _next_event(worker.pipe)) is not None:
-                if isinstance(event, Finished):
+                if isinstance(event, Ended):
                     worker.job = None
                 yield job, event
             if dead:
@@ -98,7 +98,7 @@ class LocalExecutor(Executor):
                 worker.pipe.close()
                 worker.process.join()
                 if worker.job is not None:
-                    yield worker.job, Lost(how_it_ended(worker.process.exitcode))
+                    yield worker.job, Ended(how_it_ended(worker.process.exitcode))
 
     def _stop(self) -> None:
         """End all workers; those that do not leave within seconds are killed."""
@@ -206,4 +206,4 @@ def work_on(
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.empty_cache()
-    send(Finished(out_of_memory))
+    send(Ended(out_of_memory))

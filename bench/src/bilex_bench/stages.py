@@ -1,7 +1,8 @@
 """Fitted aligners and stages C2 on disk: each is computed once, and a stage is mixed with any λ.
 
-A fit is named by the content of everything it depends on (vectors, seeds, settings, device, version of
-bilex): a changed file under an old name is a new fit.
+Each is stored as a checkpoint, named by the content of everything it depends on (vectors, seeds, settings,
+device, version of bilex): a changed file under an old name is a new fit. What cannot be read is computed
+again. An interrupted fit continues from `NAME.unfinished`.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.base import Aligner
-from bilex.aligners.checkpoint import fingerprint
+from bilex.aligners.checkpoint import Checkpoint, fingerprint
 from bilex.aligners.maps import maps_from_state, maps_state
 from bilex.core.errors import BilexError
-from bilex.core.files import read_json, write_json
-from bilex.core.manifest import manifest_folder, verify_manifest
 from bilex.core.progress import Progress
 from bilex.core.typed_json import as_json
 from bilex.fit import FitReport, FitResult, fit
@@ -39,65 +38,64 @@ if TYPE_CHECKING:
     from bilex.encoders.stage import Both, Combination
 
 _NAME_LETTERS = 24
-_FIT_KIND, _FIT, _MAPS = "bilex-fit-2", "fit.json", "maps.safetensors"
-_STAGE_KIND, _STAGE, _TENSORS = "bilex-stage", "stage.json", "stage.safetensors"
+_STATE = "state.json"  # of a checkpoint
 _UNREADABLE = (BilexError, OSError, KeyError, SafetensorError, TypeError, ValueError)
 _KEPT_BYTES = 16 << 30
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What is fitted: two vocabularies and seed pairs, None for none."""
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """An aligner fitted to two vocabularies with seed pairs, None for none."""
 
+    name: str  # of the stored fit
     source: WordVectors
     target: WordVectors
     seeds: Lexicon | None
-
-    def identity(self, aligner: Aligner) -> str:
-        """The name of a fit."""
-        pairs = np.zeros((0, 2), np.int64)
-        if self.seeds is not None:
-            pairs = self.seeds.index(self.source.key_to_index, self.target.key_to_index)
-        # A fingerprint leaves the device out, but fits on a CPU and on a GPU differ.
-        decided_by = {"method": aligner.name, **aligner.settings(), "where": aligner.device}
-        return fingerprint(decided_by, self.source, self.target, pairs)[:_NAME_LETTERS]
+    fit: FitResult
 
 
-def fitted(problem: Problem, aligner: Aligner, *, folder: Path, progress: Progress) -> tuple[str, FitResult]:
-    """Fit an aligner, or load the fit that an earlier run stored in `folder`; its name and the fit."""
-    name = problem.identity(aligner)
-    home, unfinished = folder / name, folder / f"{name}.unfinished"
+def fit_aligner(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    seeds: Lexicon | None,
+    *,
+    folder: Path,
+    progress: Progress,
+) -> Aligned:
+    """Fit an aligner, or load the fit that an earlier run stored in `folder`."""
+    pairs = np.zeros((0, 2), np.int64)
+    if seeds is not None:
+        pairs = seeds.index(source.key_to_index, target.key_to_index)
+    # A fingerprint leaves the device out, but fits on a CPU and on a GPU differ.
+    decided_by = {"method": aligner.name, **aligner.settings(), "where": aligner.device}
+    name = fingerprint(decided_by, source, target, pairs)[:_NAME_LETTERS]
+    stored = Checkpoint(folder / name, name, progress)
     with contextlib.suppress(*_UNREADABLE):
-        return name, _stored_fit(home, aligner, problem)
+        if kept := stored.load():
+            report = FitReport.from_dict(kept.state["report"], aligner.report_type())
+            known = aligner.clone()
+            known.source_map_, known.target_map_ = maps_from_state(kept.state, _arrays(kept.tensors))
+            known.report_ = report.report
+            space = Space.from_aligner(known, source, target)
+            used = seeds if seeds is not None else Lexicon([], "no seeds")
+            found = FitResult(known, space, None, Calibration(note="not calibrated"), report, used)
+            return Aligned(name, source, target, seeds, found)
+    unfinished = folder / f"{name}.unfinished"
     found = fit(
         aligner,
-        problem.source,
-        problem.target,
-        problem.seeds,
+        source,
+        target,
+        seeds,
         calibrate=False,
         progress=progress,
         checkpoint=unfinished,
         measure=False,
     )
-    steps, tensors = maps_state(*found.maps)
-    with manifest_folder(home, _FIT_KIND) as path:
-        save_file(tensors, path / _MAPS)
-        write_json(path / _FIT, {**steps, "report": found.report.as_dict()})
+    steps, maps = maps_state(*found.maps)
+    stored.save(_tensors(maps), **steps, report=found.report.as_dict())
     shutil.rmtree(unfinished, ignore_errors=True)
-    return name, found
-
-
-def _stored_fit(home: Path, aligner: Aligner, problem: Problem) -> FitResult:
-    if not verify_manifest(home, _FIT_KIND):
-        raise BilexError(f"{home}: there is no fit.")
-    about = read_json(home / _FIT)
-    report = FitReport.from_dict(about["report"], aligner.report_type())
-    known = aligner.clone()
-    known.source_map_, known.target_map_ = maps_from_state(about, load_file(home / _MAPS))
-    known.report_ = report.report
-    space = Space.from_aligner(known, problem.source, problem.target)
-    seeds = problem.seeds if problem.seeds is not None else Lexicon([], "no seeds")
-    return FitResult(known, space, None, Calibration(note="not calibrated"), report, seeds)
+    return Aligned(name, source, target, seeds, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,33 +109,35 @@ class FinishedStage:
     report: Mapping[str, Any]  # of stage C2
 
 
-def finished_stage(
-    problem: Problem,
-    settings: C2,
-    aligned: tuple[str, FitResult],
-    encoder: WordEncoder,
-    *,
-    folder: Path,
-    encodings: Path,
-    progress: Progress,
+def finish_stage(
+    aligned: Aligned, settings: C2, encoder: WordEncoder, *, folder: Path, encodings: Path, progress: Progress
 ) -> FinishedStage:
-    """Run stage C2 on a fit of `fitted`, or load what an earlier run stored in `folder`."""
-    fit_name, aligner = aligned[0], aligned[1].aligner
+    """Run stage C2 on a fitted aligner, or load what an earlier run stored in `folder`."""
+    from bilex.encoders.stage import Combination, aligned_views
+
+    aligner, chooses = aligned.fit.aligner, settings.mixing == "auto"
     tuning = asdict(settings.tuning) if settings.tuning else None
-    content = {"fit": fit_name, "lm": encoder.fingerprint(), "tune": settings.tune, "tuning": tuning}
+    content = {"fit": aligned.name, "lm": encoder.fingerprint(), "tune": settings.tune, "tuning": tuning}
     text = json.dumps(content, sort_keys=True, default=str)
     name = hashlib.sha256(text.encode()).hexdigest()[:_NAME_LETTERS]
-    home, unfinished = folder / name, folder / f"{name}.unfinished"
-    chooses = settings.mixing == "auto"
-    stored = _stored_stage(home, aligner, problem)
-    if stored is not None and (stored.chooses or not chooses):
-        return stored
+    stored = Checkpoint(folder / name, name, progress)
+    with contextlib.suppress(*_UNREADABLE):
+        if kept := stored.load():
+            (folder / name / _STATE).touch()
+            arrays, chosen = _arrays(kept.tensors), bool(kept.state["chooses"])
+            if chosen or not chooses:
+                static = aligned_views(aligner, aligned.source, aligned.target)
+                encoded = arrays["source"], arrays["target"]
+                return FinishedStage(
+                    Combination.from_state(arrays), static, encoded, chosen, kept.state["report"]
+                )
+    unfinished = folder / f"{name}.unfinished"
     found = fit(
         aligner,
-        problem.source,
-        problem.target,
-        problem.seeds,
-        aligned=aligned[1],
+        aligned.source,
+        aligned.target,
+        aligned.seeds,
+        aligned=aligned.fit,
         encoder=replace(settings, lm=encoder, cache=None if settings.tune else encodings),
         calibrate=False,
         progress=progress,
@@ -153,33 +153,26 @@ def finished_stage(
         "seconds": stage.report.seconds + trial.seconds,
         "resumed": found.report.resumed,
     }
-    tensors = {**stage.combination.state(), "source": stage.encoded[0], "target": stage.encoded[1]}
-    with manifest_folder(home, _STAGE_KIND) as path:
-        save_file({part: np.ascontiguousarray(rows) for part, rows in tensors.items()}, path / _TENSORS)
-        write_json(path / _STAGE, {"chooses": chooses, "report": report})
+    encoded = stage.encoded
+    vectors = {**stage.combination.state(), "source": encoded[0], "target": encoded[1]}
+    stored.save(_tensors(vectors), chooses=chooses, report=report)
     shutil.rmtree(unfinished, ignore_errors=True)
     prune(folder)
-    return FinishedStage(stage.combination, stage.static, stage.encoded, chooses, report)
+    return FinishedStage(stage.combination, stage.static, encoded, chooses, report)
 
 
-def _stored_stage(home: Path, aligner: Aligner, problem: Problem) -> FinishedStage | None:
-    """The stage in a folder; None if there is none that can be read."""
-    from bilex.encoders.stage import Combination, aligned_views
+def _tensors(arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {name: torch.as_tensor(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
-    with contextlib.suppress(*_UNREADABLE):
-        if verify_manifest(home, _STAGE_KIND):
-            about, tensors = read_json(home / _STAGE), load_file(home / _TENSORS)
-            (home / _STAGE).touch()
-            combination, encoded = Combination.from_state(tensors), (tensors["source"], tensors["target"])
-            static = aligned_views(aligner, problem.source, problem.target)
-            return FinishedStage(combination, static, encoded, bool(about["chooses"]), about["report"])
-    return None
+
+def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
 def prune(folder: Path, limit: int = _KEPT_BYTES) -> None:
     """Remove the least recently used stages while all together take more than `limit` bytes."""
-    homes = [home for home in folder.iterdir() if (home / _STAGE).is_file()]
-    homes.sort(key=lambda home: (home / _STAGE).stat().st_mtime, reverse=True)
+    homes = [home for home in folder.iterdir() if (home / _STATE).is_file()]
+    homes.sort(key=lambda home: (home / _STATE).stat().st_mtime, reverse=True)
     total = 0
     for number, home in enumerate(homes):
         total += sum(file.stat().st_size for file in home.iterdir())

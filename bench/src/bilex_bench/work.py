@@ -30,7 +30,6 @@ from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json
 from bilex.encoders.settings import C2, lightened
 from bilex.evaluation import evaluate
-from bilex.fit import FitResult
 from bilex.fit.report import now
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
@@ -39,7 +38,7 @@ from bilex.vectors.stored import Matrix, unit_rows
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
 from bilex_bench.reported import about
 from bilex_bench.results import Result, Setup, WordSample
-from bilex_bench.stages import FinishedStage, Problem, finished_stage, fitted
+from bilex_bench.stages import Aligned, FinishedStage, finish_stage, fit_aligner
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
@@ -69,11 +68,12 @@ class WorkPlan:
     command: str = ""  # the command line that started the run, for the record
     keep_markers: bool = True  # whether markers such as "</s>" stay in the vocabularies
 
-    def results(
-        self, setups: Sequence[Setup], workplace: Workplace, progress: Progress, attempt: int
+    def run_family(
+        self, workplace: Workplace, setups: Sequence[Setup], progress: Progress, attempt: int
     ) -> Iterator[Result]:
-        """The results of a family; see `Workplace.run`."""
-        return _Family(setups, workplace, progress, attempt).results()
+        """The work of `Workplace.run`; other plans do other work."""
+        workplace.reset_peak_memory()
+        return _Family(workplace, setups, progress).results(attempt)
 
 
 class Workplace:
@@ -97,7 +97,7 @@ class Workplace:
 
         An error becomes the failed result of its setup, and the rest continues.
         """
-        return self.plan.results(setups, self, progress, attempt)
+        return self.plan.run_family(self, setups, progress, attempt)
 
     def aligner(self, setup: Setup) -> Aligner:
         """The aligner of a setup, not fitted."""
@@ -176,7 +176,7 @@ def _machine(device: str) -> dict[str, Any]:
 
 
 def guarded(
-    setups: Sequence[Setup], workplace: Workplace, attempt: int, work: Callable[[], T]
+    workplace: Workplace, attempt: int, setups: Sequence[Setup], work: Callable[[], T]
 ) -> Generator[Result, None, T | None]:
     """Do some work; yield its result, or after an error a failed result of every setup that needs it."""
     started = now()
@@ -220,56 +220,42 @@ def sentence_of(error: BaseException) -> str:
     return f"{type(error).__name__}{message}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Aligned:
-    """What the setups of a family share."""
-
-    problem: Problem
-    test: Lexicon
-    name: str  # of the fit
-    fit: FitResult
-
-
-@dataclass(frozen=True, eq=False)
 class _Family:
-    """One call of `Workplace.run`."""
+    """The setups of one call of `Workplace.run`, and what they share."""
 
-    setups: Sequence[Setup]
-    workplace: Workplace
-    progress: Progress
-    attempt: int
+    aligned: Aligned  # set by `_align`
+    test: Lexicon
 
-    def results(self) -> Iterator[Result]:
+    def __init__(self, workplace: Workplace, setups: Sequence[Setup], progress: Progress) -> None:
+        self.workplace, self.setups, self.progress = workplace, setups, progress
+
+    def results(self, attempt: int) -> Iterator[Result]:
         """The aligner alone first, then one language model after the other."""
-        self.workplace.reset_peak_memory()
-        aligned = yield from self._guarded(self.setups, self._align)
-        if aligned is None:
+        guard = partial(guarded, self.workplace, attempt)
+        if not (yield from guard(self.setups, self._align)):
             return
         stages: dict[str | None, list[Setup]] = {None: []}
         for setup in self.setups:
             stages.setdefault(setup.stage, []).append(setup)
         for setup in stages.pop(None):
-            yield from self._guarded([setup], partial(self._scored, setup, aligned))
+            yield from guard([setup], partial(self._scored, setup))
         for setups in stages.values():
-            stage = yield from self._guarded(setups, partial(self._stage, setups, aligned))
+            stage = yield from guard(setups, partial(self._stage, setups))
             for setup in setups if stage is not None else ():
-                yield from self._guarded([setup], partial(self._scored, setup, aligned, stage))
+                yield from guard([setup], partial(self._scored, setup, stage))
 
-    def _guarded(self, setups: Sequence[Setup], work: Callable[[], T]) -> Generator[Result, None, T | None]:
-        return guarded(setups, self.workplace, self.attempt, work)
-
-    def _align(self) -> _Aligned:
+    def _align(self) -> bool:
         """Read the data and fit the aligner."""
         setup = self.setups[0]
-        source, target = self.workplace.vocabularies(setup, self.progress)
+        vocabularies = self.workplace.vocabularies(setup, self.progress)
         folder = self.workplace.plan.folders[setup.dataset]
         seeds = None if setup.seeds == NO_SEEDS else folder.seeds(setup.pair, setup.seeds)
-        problem = Problem(source, target, seeds)
-        aligner = self.workplace.aligner(setup)
-        name, fit = fitted(problem, aligner, folder=self.workplace.fits, progress=self.progress)
-        return _Aligned(problem, folder.test(setup.pair), name, fit)
+        aligner, fits = self.workplace.aligner(setup), self.workplace.fits
+        self.aligned = fit_aligner(aligner, *vocabularies, seeds, folder=fits, progress=self.progress)
+        self.test = folder.test(setup.pair)
+        return True
 
-    def _stage(self, setups: Sequence[Setup], aligned: _Aligned) -> FinishedStage:
+    def _stage(self, setups: Sequence[Setup]) -> FinishedStage:
         """Tune and encode for setups that differ in λ only."""
         first = setups[0]
         encoder = self.workplace.encoder(str(first.lm), self.progress)
@@ -281,53 +267,43 @@ class _Family:
             tuning=replace(tuning, **{"seed": tuning.seed + first.seed, **changed}),
             mixing="auto" if any(setup.mixing == "auto" for setup in setups) else 1.0,
         )
-        return finished_stage(
-            aligned.problem,
-            settings,
-            (aligned.name, aligned.fit),
-            encoder,
-            folder=self.workplace.stages,
-            encodings=self.workplace.encodings,
-            progress=self.progress,
-        )
+        folders = {"folder": self.workplace.stages, "encodings": self.workplace.encodings}
+        return finish_stage(self.aligned, settings, encoder, **folders, progress=self.progress)
 
-    def _scored(self, setup: Setup, aligned: _Aligned, stage: FinishedStage | None = None) -> Result:
+    def _scored(self, setup: Setup, stage: FinishedStage | None = None) -> Result:
         """Evaluate the aligner, or what a stage C2 makes of it."""
-        space = aligned.fit.space
-        seconds: dict[str, float] = {}
-        report: dict[str, Any] = {}
+        made = self.aligned.fit.report
+        space, steps = self.aligned.fit.space, {"fit": made.fit_seconds}
+        report: dict[str, Any] = {"aligner": as_json(made.report)}
+        if made.resumed:
+            report["resumed"] = True
         if stage is not None:
-            space, seconds, report = self._mixed(setup, aligned, stage)
+            space, mixing, seconds = self._mixed(setup, stage)
+            steps |= seconds
+            report |= {"stage": stage.report, "mixing": mixing}
         samples = {}
         if setup.key in self.workplace.plan.sampled:
-            samples = self._samples(setup, aligned, space, stage)
+            samples = self._samples(setup, space, stage)
         started = time.perf_counter()
-        scored = evaluate(space, aligned.test, train=aligned.problem.seeds, progress=self.progress)
-        took = time.perf_counter() - started
-        steps = {"fit": aligned.fit.report.fit_seconds, **seconds, "evaluate": took}
+        scored = evaluate(space, self.test, train=self.aligned.seeds, progress=self.progress)
+        steps["evaluate"] = time.perf_counter() - started
         return Result(
             setup=setup,
             status="done",
             evaluation=scored.as_dict(),
             predictions={"forward": scored.forward.predictions, "backward": scored.backward.predictions},
             seconds={step: round(spent, 4) for step, spent in steps.items()},
-            report={
-                "aligner": as_json(aligned.fit.report.report),
-                **({"resumed": True} if aligned.fit.report.resumed else {}),
-                **report,
-            },
+            report=report,
             samples=samples,
         )
 
-    def _mixed(
-        self, setup: Setup, aligned: _Aligned, stage: FinishedStage
-    ) -> tuple[Space, dict[str, float], dict[str, Any]]:
-        """The combined space of a stage at a setup's λ, the seconds by step, and the report."""
+    def _mixed(self, setup: Setup, stage: FinishedStage) -> tuple[Space, float, dict[str, float]]:
+        """The combined space of a stage at a setup's λ, that λ, and the seconds by step."""
         if setup.mixing is None:
             raise BilexError(f"{setup.sentence()}: λ is missing; give the grid a number or auto.")
         mixing = stage.combination.mixing if setup.mixing == "auto" else float(setup.mixing)
         started = time.perf_counter()
-        words = (aligned.problem.source.index_to_key, aligned.problem.target.index_to_key)
+        words = (self.aligned.source.index_to_key, self.aligned.target.index_to_key)
         mixed = stage.combination.with_mixing(mixing).vocabularies(words, stage.static, stage.encoded)
         combining = time.perf_counter() - started
         spent = {name: float(stage.report.get(f"{name}_seconds", 0)) for name in _STAGE_STEPS}
@@ -339,15 +315,12 @@ class _Family:
         }
         if setup.mixing == "auto":
             seconds["trial"] = spent["trial"]
-        space = Space(*mixed, "cosine", self.workplace.device)
-        return space, seconds, {"stage": stage.report, "mixing": mixing}
+        return Space(*mixed, "cosine", self.workplace.device), mixing, seconds
 
-    def _samples(
-        self, setup: Setup, aligned: _Aligned, space: Space, stage: FinishedStage | None
-    ) -> dict[str, WordSample]:
+    def _samples(self, setup: Setup, space: Space, stage: FinishedStage | None) -> dict[str, WordSample]:
         """Vectors of test pairs at every stage of the method."""
-        source, target = aligned.problem.source, aligned.problem.target
-        rows = _sample_rows(source, target, aligned.test)
+        source, target = self.aligned.source, self.aligned.target
+        rows = _sample_rows(source, target, self.test)
         words = (
             tuple(source.index_to_key[row] for row in rows[:, 0]),
             tuple(target.index_to_key[row] for row in rows[:, 1]),
