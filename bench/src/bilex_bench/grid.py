@@ -18,6 +18,7 @@ from bilex.aligners import get_method
 from bilex.core.errors import BilexError, nearest_name
 from bilex.encoders.settings import DEFAULT_MIXING, TuningPreset, TuningSettings, lightened
 from bilex_bench.datasets import NO_SEEDS, DataFolder
+from bilex_bench.reported import LM_NAMES
 from bilex_bench.results import Mixing, Setup
 from bilex_bench.toml_file import Place, Strict, TomlFile, typed_values
 
@@ -27,10 +28,7 @@ _READY = (
     *("quick", "paper-main", "paper-panlex", "paper-c2-over-others", "paper-lms"),
     *("paper-ablation", "paper-lambda", "shared-data", "no-seeds"),
 )
-_SHORT_NAMES = {
-    "bert-base-multilingual-uncased": "mBERT",
-    "xlm-mlm-100-1280": "XLM",
-    "google/mt5-small": "mT5",
+_SHORT_NAMES = LM_NAMES | {
     "xlm-roberta-base": "XLM-R",
     "intfloat/multilingual-e5-small": "E5",
     "e5-small-q4": "E5",
@@ -304,6 +302,7 @@ class Grid:
     def _rows(self, datasets: Mapping[str, DataFolder]) -> Iterator[tuple[Setup, bool, Place]]:
         """Each setup, whether its vectors are kept, and its place in the file."""
         self._check_pairs(datasets)
+        run: dict[str, Any] = {"limit": self.common.limit, "seed": self.common.seed}
         for name, entry in self.data.items():
             known = datasets[name].dictionaries.pairs
             wanted = entry.pairs or self.common.pairs
@@ -311,53 +310,38 @@ class Grid:
             shown = [pair for pair in pairs if pair in (self.common.sample_pairs or ())] or pairs[:1]
             for pair in pairs:
                 for seeds in entry.seeds or self.common.seeds or ():
-                    for number, method in enumerate(self.methods):
-                        if method.allows(pair, seeds):
-                            base = self._base(name, pair, seeds, number)
-                            yield base, method.samples and pair in shown, ("method", number)
-                            yield from self._with_models(base, number, pair in shown)
+                    for tables, place, method in self._variants():
+                        if all(table.allows(pair, seeds) for table in tables):
+                            setup = Setup(dataset=name, pair=pair, seeds=seeds, **method, **run)
+                            self._check_seeds(setup, place)
+                            yield setup, tables[-1].samples and pair in shown, place
 
-    def _base(self, dataset: str, pair: str, seeds: str, number: int) -> Setup:
-        method = self.methods[number]
-        if seeds == NO_SEEDS and get_method(method.name).needs_seeds:
-            raise self.file.error(
-                f"method '{method.name}' cannot do without seeds, and the grid has seeds \"{NO_SEEDS}\"; "
-                "restrict the method with 'seeds'.",
-                *("method", number),
-            )
-        return Setup(
-            dataset=dataset,
-            pair=pair,
-            seeds=seeds,
-            method=method.name,
-            settings=dict(method.settings),
-            limit=self.common.limit,
-            seed=self.common.seed,
-            label=method.label or method.name,
-        )
-
-    def _with_models(self, base: Setup, number: int, shown: bool) -> Iterator[tuple[Setup, bool, Place]]:
-        """The setups of the language models on top of a method's."""
-        for place, lm in enumerate(self.methods[number].lm):
-            for mixing in lm.mixing if lm.allows(base.pair, base.seeds) else ():
-                label = lm.label_at(base.label, mixing)
-                setup = replace(
-                    base, lm=lm.name, tune=lm.tune, tuning=dict(lm.tuning), mixing=mixing, label=label
-                )
-                yield setup, lm.samples and shown, ("method", number, "lm", place)
-
-    def _restricted(self) -> Iterator[tuple[Restricted, Place]]:
-        """Methods and language models, with their places in the file."""
+    def _variants(self) -> Iterator[tuple[Sequence[MethodEntry | LmEntry], Place, dict[str, Any]]]:
+        """Each method alone and with language models: its tables, its place in the file, fields of setups."""
         for number, method in enumerate(self.methods):
-            yield method, ("method", number)
-            yield from ((lm, ("method", number, "lm", place)) for place, lm in enumerate(method.lm))
+            label = method.label or method.name
+            alone = {"method": method.name, "settings": dict(method.settings), "label": label}
+            yield [method], ("method", number), alone
+            for place, lm in enumerate(method.lm):
+                for mixing in lm.mixing:
+                    stage = {"lm": lm.name, "tune": lm.tune, "tuning": dict(lm.tuning), "mixing": mixing}
+                    more = {**alone, **stage, "label": lm.label_at(label, mixing)}
+                    yield [method, lm], ("method", number, "lm", place), more
+
+    def _check_seeds(self, setup: Setup, place: Place) -> None:
+        if setup.seeds == NO_SEEDS and get_method(setup.method).needs_seeds:
+            raise self.file.error(
+                f"method '{setup.method}' cannot do without seeds, and the grid has seeds \"{NO_SEEDS}\"; "
+                "restrict the method with 'seeds'.",
+                *place,
+            )
 
     def _check_restrictions(self) -> None:
         """Check that restrictions name pairs and seeds of the grid, where it does not take all."""
         for key in ("pairs", "seeds"):
             entries = (self.common, *self.data.values())
             known = dict.fromkeys(name for entry in entries for name in getattr(entry, key) or ())
-            named = [(getattr(table, key) or (), (*place, key)) for table, place in self._restricted()]
+            named = [(getattr(ts[-1], key) or (), (*place, key)) for ts, place, _ in self._variants()]
             if key == "pairs":
                 named.append((self.common.sample_pairs or (), ("grid", "sample_pairs")))
             for names, place in named:
@@ -372,7 +356,7 @@ class Grid:
         known = [pair for folder in datasets.values() for pair in folder.dictionaries.pairs]
         own = [self.common.pairs, *(entry.pairs or () for entry in self.data.values())]
         named = [(pairs, f"grid '{self.name}'") for pairs in own]
-        named += [(table.pairs or (), self.file.where(*place)) for table, place in self._restricted()]
+        named += [(ts[-1].pairs or (), self.file.where(*place)) for ts, place, _ in self._variants()]
         for pairs, where in named:
             for pair in pairs:
                 if pair != ALL and not _has(known, pair):

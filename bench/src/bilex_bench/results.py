@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from bilex.core.text import escape_control_characters
 if TYPE_CHECKING:
     from bilex.evaluation import Prediction
 
+T = TypeVar("T")
+K = TypeVar("K")
 Mixing = float | Literal["auto"]
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, ...] = ("forward", "backward")
@@ -90,12 +92,17 @@ def _digest(*content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by their keys, in order of first appearance."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def families(setups: Iterable[Setup]) -> list[list[Setup]]:
-    """Group setups by family, in order of first appearance."""
-    found: dict[str, list[Setup]] = {}
-    for setup in setups:
-        found.setdefault(setup.family, []).append(setup)
-    return list(found.values())
+    """Setups by family, in order of first appearance."""
+    return list(grouped(setups, lambda setup: setup.family).values())
 
 
 @dataclass(frozen=True, eq=False)

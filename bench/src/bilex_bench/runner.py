@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bilex.core.errors import BilexError
 from bilex_bench import engine
 from bilex_bench.datasets import DataFolder
 from bilex_bench.live import View
-from bilex_bench.results import Result, Setup, families
+from bilex_bench.results import Result, Setup, families, grouped
 from bilex_bench.store import ResultsStore
 
 _ALL_WORDS = 1_000_000  # per language, where a setup has no limit
@@ -164,20 +164,19 @@ def _words(setup: Setup) -> int:
 
 
 def by_family(estimates: Iterable[Estimate]) -> dict[str, tuple[float | None, float | None]]:
-    """The seconds and the gigabytes of each family; None where a part of it was never measured."""
-    found: dict[str, list[Estimate]] = {}
-    for part in estimates:
-        found.setdefault(part.setup.family, []).append(part)
-    return {
-        family: (if_all([p.seconds for p in parts], sum), if_all([p.gigabytes for p in parts], max))
-        for family, parts in found.items()
-    }
+    """The seconds and the gigabytes of each family, as `combined`."""
+    parts = grouped(estimates, lambda part: part.setup.family)
+    return {family: combined(found) for family, found in parts.items()}
 
 
-def if_all(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
-    """Values combined; None where one is missing."""
-    known = [value for value in values if value is not None]
-    return combine(known) if len(known) == len(values) else None
+def combined(parts: Sequence[Estimate]) -> tuple[float | None, float | None]:
+    """The seconds of setups together and the most memory of any; None where one was never measured."""
+    seconds = [part.seconds for part in parts if part.seconds is not None]
+    gigabytes = [part.gigabytes for part in parts if part.gigabytes is not None]
+    return (
+        sum(seconds) if len(seconds) == len(parts) else None,
+        max(gigabytes) if len(gigabytes) == len(parts) else None,
+    )
 
 
 def _steps(setup: Setup) -> list[str]:

@@ -37,7 +37,7 @@ from bilex.vectors import WordVectors
 from bilex.vectors.stored import Matrix, unit_rows
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
 from bilex_bench.reported import about
-from bilex_bench.results import Result, Setup, WordSample
+from bilex_bench.results import Result, Setup, WordSample, grouped
 from bilex_bench.stages import Aligned, FinishedStage, finish_stage, fit_aligner
 
 if TYPE_CHECKING:
@@ -234,10 +234,8 @@ class _Family:
         guard = partial(guarded, self.workplace, attempt)
         if not (yield from guard(self.setups, self._align)):
             return
-        stages: dict[str | None, list[Setup]] = {None: []}
-        for setup in self.setups:
-            stages.setdefault(setup.stage, []).append(setup)
-        for setup in stages.pop(None):
+        stages = grouped(self.setups, lambda setup: setup.stage)
+        for setup in stages.pop(None, ()):
             yield from guard([setup], partial(self._scored, setup))
         for setups in stages.values():
             stage = yield from guard(setups, partial(self._stage, setups))

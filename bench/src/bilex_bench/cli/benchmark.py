@@ -265,17 +265,14 @@ def _show_plan(
 
 def _plan_table(estimates: Sequence[Estimate]) -> Table:
     """One row for each label, in the order of the grid."""
-    from bilex_bench.runner import if_all
+    from bilex_bench.results import grouped
+    from bilex_bench.runner import combined
 
-    by_label: dict[str, list[Estimate]] = {}
-    for part in estimates:
-        by_label.setdefault(part.setup.label or part.setup.method, []).append(part)
     rows = []
-    for label, parts in by_label.items():
+    for label, parts in grouped(estimates, lambda part: part.setup.label or part.setup.method).items():
         setups = [part.setup for part in parts]
         pairs = list(dict.fromkeys(setup.pair for setup in setups))
-        seconds = if_all([part.seconds for part in parts], sum)
-        gigabytes = if_all([part.gigabytes for part in parts], max)
+        seconds, gigabytes = combined(parts)
         rows.append(
             (
                 label,

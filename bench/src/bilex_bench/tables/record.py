@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bilex_bench.results import Result
+from bilex_bench.results import Result, grouped
 from bilex_bench.tables.sheet import Sheet, name_of, without_sweep
 from bilex_bench.tables.table import Plain, Table, Value, number
 
@@ -53,9 +53,7 @@ def cost_tables(sheet: Sheet) -> Iterator[Table]:
     """Median seconds of each step, and peak memory, by method, seeds and machine."""
     rows: list[list[Value]] = []
     for method in without_sweep(sheet.methods):
-        groups: dict[tuple[str, str], list[Result]] = {}
-        for result in method.results:
-            groups.setdefault((result.setup.seeds, _machine(result)), []).append(result)
+        groups = grouped(method.results, lambda result: (result.setup.seeds, _machine(result)))
         for (seeds, machine), results in sorted(groups.items(), key=lambda one: sheet.seeds.index(one[0][0])):
             spent = [[r.seconds[step] for r in results if step in r.seconds] for step in _STEPS]
             spent.append([sum(result.seconds.values()) for result in results])

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from bilex.evaluation import Prediction
 from bilex_bench.reported import PAPER_MIXING, Retrieval, about, benchmark_of, reported
-from bilex_bench.results import DIRECTIONS, DirectionName, Result, Setup
+from bilex_bench.results import DIRECTIONS, DirectionName, Result, Setup, grouped
 
 ReadPredictions = Callable[[Result], Mapping[DirectionName, tuple[Prediction, ...]]]
 # Setups that differ in one of these are different methods; those that differ in `seed` are runs of one.
@@ -112,16 +112,13 @@ class Sheet:
 
 def sheets(results: Iterable[Result]) -> list[Sheet]:
     """Results by data set, in order of first appearance."""
-    by_dataset: dict[str, list[Result]] = {}
-    for result in results:
-        by_dataset.setdefault(result.setup.dataset, []).append(result)
     return [
         Sheet(
             dataset,
             _methods([result for result in found if result.status == "done" and result.evaluation]),
             [result for result in found if result.status == "failed"],
         )
-        for dataset, found in by_dataset.items()
+        for dataset, found in grouped(results, lambda result: result.setup.dataset).items()
     ]
 
 
@@ -150,14 +147,9 @@ def without_sweep(
 ) -> list[Method]:
     """All methods, but of a stage C2 with more than `most` λ only those with the λ that are `kept`."""
     methods = list(methods)
-    mixings: dict[str, set[Any]] = {}
-    for method in methods:
-        mixings.setdefault(same_but(method.setup, "mixing"), set()).add(method.setup.mixing)
-    return [
-        method
-        for method in methods
-        if len(mixings[same_but(method.setup, "mixing")]) <= most or method.setup.mixing in kept
-    ]
+    stages = grouped(methods, lambda method: same_but(method.setup, "mixing"))
+    swept = {name for name, stage in stages.items() if len({m.setup.mixing for m in stage}) > most}
+    return [m for m in methods if same_but(m.setup, "mixing") not in swept or m.setup.mixing in kept]
 
 
 def _dictionary(result: Result) -> str:
@@ -170,40 +162,37 @@ def _methods(results: Sequence[Result]) -> list[Method]:
 
     Of several labels of one experiment the one that most experiments have counts.
     """
-    labels: dict[str, list[str]] = {}
-    for result in results:
-        labels.setdefault(result.setup.key, []).append(name_of(result.setup))
+    experiments = grouped(results, lambda result: result.setup.key)
+    labels = {key: [name_of(result.setup) for result in found] for key, found in experiments.items()}
     counts = Counter(label for found in labels.values() for label in found)
     usual = {
         (name_of(r.setup), same_but(r.setup)): max(labels[r.setup.key], key=counts.__getitem__)
         for r in results
         if len(labels[r.setup.key]) > 1
     }
-    by_name: dict[str, dict[str, Result]] = {}
-    for result in results:
-        name = name_of(result.setup)
-        name = usual.get((name, same_but(result.setup)), name)
-        by_name.setdefault(name, {}).setdefault(result.setup.key, result)
+
+    def name(result: Result) -> str:
+        own = name_of(result.setup)
+        return usual.get((own, same_but(result.setup)), own)
+
     methods = []
-    for name, found in by_name.items():
-        for more, part in _by_settings(list(found.values())):
-            runs: dict[tuple[str, str], list[Result]] = {}
-            for result in part:
-                runs.setdefault((result.setup.pair, result.setup.seeds), []).append(result)
-            methods.append(Method(name + more, runs))
+    for label, found in grouped(results, name).items():
+        distinct = [same[0] for same in grouped(found, lambda result: result.setup.key).values()]
+        for more, part in _by_settings(distinct):
+            methods.append(Method(label + more, grouped(part, _place)))
     return sorted(methods, key=_paper_order)
+
+
+def _place(result: Result) -> tuple[str, str]:
+    return result.setup.pair, result.setup.seeds
 
 
 def _by_settings(results: Sequence[Result]) -> list[tuple[str, Sequence[Result]]]:
     """Results of one label, with what to add to it where one pair and seeds have several setups."""
-    variants: dict[str, list[Result]] = {}
-    places: dict[tuple[str, str], set[str]] = {}
-    for result in results:
-        variant = same_but(result.setup)
-        variants.setdefault(variant, []).append(result)
-        places.setdefault((result.setup.pair, result.setup.seeds), set()).add(variant)
-    if all(len(found) == 1 for found in places.values()):
+    places = grouped(results, _place).values()
+    if all(len({same_but(result.setup) for result in found}) == 1 for found in places):
         return [("", results)]
+    variants = grouped(results, lambda result: same_but(result.setup))
     others = {name: [other for other in _DISTINGUISHING if other != name] for name in _DISTINGUISHING}
     setups = [found[0].setup for found in variants.values()]
     differing = [n for n in _DISTINGUISHING if len({same_but(setup, *others[n]) for setup in setups}) > 1]
