@@ -77,7 +77,7 @@ def study(source: WordVectors, target: WordVectors, seeds: Lexicon, random_seeds
         for name, (tuning, frozen) in settings(replace(light, seed=light.seed + number)).items():
             tuned = encoder.copy()
             pairs = training_pairs(*static, learned.index(*rows), tuning, device)
-            model: Any = tuned.module.encoder
+            model: Any = tuned.model
             for part in (model.embeddings, *model.encoder.layer[:frozen]) if frozen else ():
                 part.requires_grad_(False)
             tuner = Tuner(tuned, *tokens, pairs, tuning)

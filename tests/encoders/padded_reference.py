@@ -11,7 +11,7 @@ WORDS = ["ab", "abc", "a", "hello", "world", "ab", "tuning", "zz", "contrast"]
 
 def padded_vectors(encoder: WordEncoder, words: list[str]) -> torch.Tensor:
     """The ordinary way: one rectangle padded to the longest word, a mask, then pooling."""
-    model = encoder.module.encoder
+    model = encoder.model
     model.set_attn_implementation("eager")
     reading = encoder.preset.reading
     batch = encoder.tokenizer(

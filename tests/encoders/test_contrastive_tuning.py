@@ -37,8 +37,8 @@ def tuner_for(encoder: WordEncoder, settings: TuningSettings, **others: object) 
 
 def assert_same_weights(ours: WordEncoder, theirs: WordEncoder) -> None:
     """Equal weights, but for the keys' biases: the loss does not depend on them, so they follow rounding."""
-    expected = dict(theirs.module.named_parameters())
-    for name, parameter in ours.module.named_parameters():
+    expected = dict(theirs.named_parameters())
+    for name, parameter in ours.named_parameters():
         if not name.endswith("key.bias"):
             torch.testing.assert_close(parameter, expected[name], atol=3e-5, rtol=1e-3, msg=name)
     found, wanted = (encoder.encode(SOURCE, precision="float32") for encoder in (ours, theirs))
@@ -67,15 +67,15 @@ def test_loss_and_gradients_equal_a_plain_padded_implementation(
 ) -> None:
     rows = [0, 10, 3, 7, 11]
     plain = make_encoder(kind)
-    plain.module.eval()
+    plain.eval()
     expected = plain_loss(plain, some_pairs(), rows)
     expected.backward()
     ours = make_encoder(kind)
-    found = tuner_for(ours, STILL)._gradients(ours.module.train(False), np.array(rows))
+    found = tuner_for(ours.train(False), STILL)._gradients(np.array(rows))
     assert abs(float(found) - expected.item()) < 1e-5
-    expected_gradients = dict(plain.module.named_parameters())
+    expected_gradients = dict(plain.named_parameters())
     compared = 0
-    for name, parameter in ours.module.named_parameters():
+    for name, parameter in ours.named_parameters():
         assert parameter.grad is not None, name
         reference = expected_gradients[name].grad
         assert reference is not None
@@ -127,12 +127,10 @@ def test_micro_batches_add_up_to_the_batch(make_encoder: Callable[..., WordEncod
     gradients = []
     for micro in (12, 5, 1):
         encoder = make_encoder()
-        tuner = tuner_for(encoder, STILL)
+        tuner = tuner_for(encoder.eval(), STILL)
         tuner.micro_batch = micro
-        tuner._gradients(encoder.module.eval(), np.arange(12))
-        gradients.append(
-            torch.cat([p.grad.flatten() for p in encoder.module.parameters() if p.grad is not None])
-        )
+        tuner._gradients(np.arange(12))
+        gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
     torch.testing.assert_close(gradients[1], gradients[0], atol=1e-6, rtol=1e-4)
     torch.testing.assert_close(gradients[2], gradients[0], atol=1e-6, rtol=1e-4)
 
@@ -141,7 +139,7 @@ def test_training_equals_adamw_over_all_embeddings(make_encoder: Callable[..., W
     """The trimmed embedding, the shuffling and the updates against a plain loop over the whole model."""
     settings = replace(STILL, epochs=3, weight_decay=0.1)
     plain = make_encoder()
-    optimiser = torch.optim.AdamW(plain.module.parameters(), lr=1e-3, weight_decay=0.1)
+    optimiser = torch.optim.AdamW(plain.parameters(), lr=1e-3, weight_decay=0.1)
     for epoch in range(3):
         order = np.random.default_rng(settings.seed + epoch).permutation(12)
         for start in range(0, 12, 4):
@@ -157,17 +155,17 @@ def test_training_equals_adamw_over_all_embeddings(make_encoder: Callable[..., W
 
 def test_dropout_is_set_while_tuning_and_put_back(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
-    for layer in encoder.module.modules():
+    for layer in encoder.modules():
         if isinstance(layer, torch.nn.Dropout):
             layer.p = 0.25
     seen: set[float] = set()
-    encoder.module.register_forward_pre_hook(
+    encoder.register_forward_pre_hook(
         lambda module, _: seen.update(m.p for m in module.modules() if isinstance(m, torch.nn.Dropout))
     )
     tuner_for(encoder, replace(STILL, dropout=0.1)).run()
     assert seen == {0.1}
-    assert {m.p for m in encoder.module.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
-    assert not encoder.module.training
+    assert {m.p for m in encoder.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
+    assert not encoder.training
 
 
 def test_the_same_seed_gives_the_same_encoder(make_encoder: Callable[..., WordEncoder]) -> None:
@@ -194,7 +192,7 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_end(
     ordinary = tuner._epoch
 
     def epoch_that_dies(*arguments: object) -> float:
-        if arguments[2] == 2:
+        if arguments[1] == 2:
             raise _CutOffError
         return ordinary(*arguments)
 
@@ -205,11 +203,11 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_end(
     resumed = tuner_for(second, settings, checkpoint=tmp_path / "c")
     done: list[int] = []
     resumed_epoch = resumed._epoch
-    resumed._epoch = lambda *a: done.append(a[2]) or resumed_epoch(*a)
+    resumed._epoch = lambda *a: done.append(a[1]) or resumed_epoch(*a)
     report = resumed.run()
     assert done == [2]
     assert len(report.losses) == 3
-    for (name, ours), theirs in zip(second.module.named_parameters(), whole.module.parameters(), strict=True):
+    for (name, ours), theirs in zip(second.named_parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5, msg=name)
     assert not list((tmp_path / "c").glob("*.pkl")) + list((tmp_path / "c").glob("*.pt"))
 
@@ -233,23 +231,23 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_weights(
     tuner = tuner_for(encoder, replace(STILL, epochs=2))
     ordinary = tuner._update
 
-    def spoilt(module: torch.nn.Module, optimiser: torch.optim.Optimizer, chosen: np.ndarray) -> torch.Tensor:
-        loss = ordinary(module, optimiser, chosen)
+    def spoilt(optimiser: torch.optim.Optimizer, chosen: np.ndarray) -> torch.Tensor:
+        loss = ordinary(optimiser, chosen)
         return loss * float("nan") if tuner.updates > 4 else loss
 
     tuner._update = spoilt
     tuner.run()
     assert "not a number in epoch 2" in tuner.warnings[0]
-    for ours, theirs in zip(encoder.module.parameters(), good.module.parameters(), strict=True):
+    for ours, theirs in zip(encoder.parameters(), good.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
 
 
 def test_a_loss_that_is_no_number_at_once_is_an_error(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
-    before = copy.deepcopy(encoder.module.state_dict())
+    before = copy.deepcopy(encoder.state_dict())
     with pytest.raises(BilexError, match="lower the learning rate"):
         tuner_for(encoder, replace(STILL, learning_rate=float("inf"))).run()
-    assert encoder.module.state_dict().keys() == before.keys()
+    assert encoder.state_dict().keys() == before.keys()
 
 
 def run_short_of_memory(tuner: Tuner) -> None:

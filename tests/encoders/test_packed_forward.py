@@ -23,7 +23,7 @@ def test_packed_vectors_equal_padded_ones(
     encoder = make_encoder(kind, pooling)
     with torch.no_grad():
         expected = padded_vectors(make_encoder(kind, pooling), WORDS).numpy()
-    assert encoder.module.packed == (kind in ("bert", "xlm-roberta"))
+    assert encoder.packed == (kind in ("bert", "xlm-roberta"))
     np.testing.assert_allclose(encoder.encode(WORDS, precision="float32"), expected, atol=2e-6)
     in_threes = encoder.encode(WORDS, batch_size=3, precision="float32")
     np.testing.assert_allclose(in_threes, expected, atol=2e-6)
@@ -32,9 +32,7 @@ def test_packed_vectors_equal_padded_ones(
 def test_each_distinct_word_is_computed_once(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     seen: list[int] = []
-    encoder.module.register_forward_pre_hook(
-        lambda _, inputs: seen.append(int((inputs[0].numbers >= 0).sum()))
-    )
+    encoder.register_forward_pre_hook(lambda _, inputs: seen.append(int((inputs[0].numbers >= 0).sum())))
     vectors = encoder.encode(["abc", "de", "abc", "abc"])
     assert seen == [len("abc") + 2 + len("de") + 2]
     assert (vectors[0] == vectors[2]).all()
@@ -107,7 +105,7 @@ def test_an_encoder_prepared_for_packing_still_takes_padded_batches(
     encoder = make_encoder()
     ids = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 8, 9, 2]])
     mask = (ids > 0).long()
-    hidden = encoder.module.encoder(input_ids=ids, attention_mask=mask).last_hidden_state.detach()
+    hidden = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state.detach()
     means = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
     found = encoder.encode(["ab", "cde"], precision="float32")
     np.testing.assert_allclose(means.numpy(), found, atol=2e-6)

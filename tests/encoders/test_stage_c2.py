@@ -150,7 +150,7 @@ def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder],
     assert computed == [2]
     run(["ab", "cd", "e"])
     assert computed == [2, 3]
-    next(encoder.module.parameters()).data[6:].mul_(-1)
+    next(encoder.parameters()).data[6:].mul_(-1)
     assert not np.allclose(run(["ab", "cd"]), first)
     assert computed == [2, 3, 2]
 

@@ -30,7 +30,7 @@ from bilex.core.files import atomic_file, write_json, write_text
 from bilex.core.manifest import manifest_folder, optional_save
 from bilex.core.progress import SILENT, Progress
 from bilex.encoders.opening import open_model, quiet_transformers
-from bilex.encoders.settings import READING_FILE, EncoderPreset, Pooling, Precision, Reading, preset_for
+from bilex.encoders.settings import READING_FILE, EncoderPreset, Precision, Reading, preset_for
 from bilex.search.low_precision.operands import model_dtype
 
 Floats = npt.NDArray[np.float32]
@@ -44,8 +44,12 @@ _PACKABLE = ("bert", "roberta", "xlm-roberta")
 _CACHE_BYTES = 4 << 30
 
 
-class WordEncoder:
-    """An encoder, its tokenizer, and how it reads a word.
+class WordEncoder(nn.Module):
+    """An encoder, its tokenizer, and how it reads a word: a module from packed words to one row per word.
+
+    `packed` says whether words of all lengths go through the encoder together: whether tokens meet in
+    attention alone, with any mask, and take their positions from `position_ids` alone. Such an encoder is set
+    to torch's attention, which takes the mask as it is.
 
     Args:
         model: A transformers encoder.
@@ -62,17 +66,25 @@ class WordEncoder:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Any,
         tokenizer: Any,
         preset: EncoderPreset,
         name: str = "encoder",
         device: str | torch.device = "auto",
     ) -> None:
+        super().__init__()
+        self.model = model
         self.tokenizer = tokenizer
         self.preset = preset
         self.name = name
         self.device = resolve_device(device)
-        self.module = WordVectorsModule(model, preset.reading.pooling).to(self.device).eval()
+        config = model.config
+        absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
+        decoder = getattr(config, "is_decoder", False)
+        self.packed = config.model_type in _PACKABLE and absolute and not decoder
+        if self.packed:
+            model.set_attn_implementation("sdpa")
+        self.to(self.device).eval()
 
     @classmethod
     def load(
@@ -102,13 +114,12 @@ class WordEncoder:
 
     def copy(self) -> WordEncoder:
         """An encoder with the same weights that can be tuned without changing this one."""
-        model = copy.deepcopy(self.module.encoder)
-        return WordEncoder(model, self.tokenizer, self.preset, self.name, self.device)
+        return WordEncoder(copy.deepcopy(self.model), self.tokenizer, self.preset, self.name, self.device)
 
     @property
     def dim(self) -> int:
         """The length of a vector."""
-        config: Any = self.module.encoder.config
+        config = self.model.config
         return int(getattr(config, "hidden_size", None) or config.d_model)
 
     def __repr__(self) -> str:
@@ -149,7 +160,7 @@ class WordEncoder:
         computed = first[table.lengths[first] > 0]
         computed = computed[np.argsort(table.lengths[computed], kind="stable")]
         size = batch_size or _WORDS_PER_BATCH[self.device.type]
-        self.module.eval()
+        self.eval()
         with (
             torch.no_grad(),
             autocast(self.device, resolve_dtype(self.device, precision, "encoding")),
@@ -158,11 +169,50 @@ class WordEncoder:
 
             def encode(block: slice) -> None:
                 packed, rows = pack(table, computed[block], self.device)
-                result[rows] = self.module(packed).float().cpu().numpy()
+                result[rows] = self(packed).float().cpu().numpy()
                 task.advance(len(rows))
 
             in_blocks(len(computed), size, encode)
         return result[first[inverse]]
+
+    def forward(self, words: PackedWords) -> torch.Tensor:
+        """The vectors of `words`, not normalised."""
+        with sdpa_kernel(_KERNELS):
+            return self._together(words) if self.packed else self._by_length(words)
+
+    def _together(self, words: PackedWords) -> torch.Tensor:
+        """All words at once, in their rows."""
+        config = self.model.config
+        offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
+        own = words.numbers[:, :, None] == words.numbers[:, None, :]
+        kind = words.ids.device.type  # the mask has the dtype of queries and keys: no layer converts it
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+        mask = torch.zeros(own.shape, dtype=dtype, device=own.device).masked_fill_(~own, float("-inf"))
+        hidden: torch.Tensor = self.model(
+            input_ids=words.ids,
+            attention_mask=mask[:, None],
+            position_ids=words.positions + offset,
+            token_type_ids=torch.zeros_like(words.ids),
+        ).last_hidden_state
+        if self.preset.reading.pooling == "cls":
+            return hidden.flatten(0, 1).index_select(0, words.starts)
+        with torch.autocast(hidden.device.type, enabled=False):
+            sums = torch.bmm(own.to(hidden.dtype), hidden).flatten(0, 1).index_select(0, words.starts)
+        lengths = own.sum(2).flatten().index_select(0, words.starts)
+        return sums / lengths[:, None]
+
+    def _by_length(self, words: PackedWords) -> torch.Tensor:
+        """The words of each length by themselves, as an ordinary batch that needs no padding."""
+        ids = words.ids.flatten()
+        parts = []
+        first = 0
+        for length, count in words.counts:
+            starts = words.starts[first : first + count, None]
+            batch = ids[starts + torch.arange(length, device=ids.device)]
+            hidden = self.model(input_ids=batch).last_hidden_state
+            parts.append(hidden[:, 0] if self.preset.reading.pooling == "cls" else hidden.mean(dim=1))
+            first += count
+        return torch.cat(parts)
 
     def fingerprint(self) -> str:
         """A hash of all that decides the vectors: the weights, the tokenizer and how words are read."""
@@ -175,11 +225,10 @@ class WordEncoder:
             backend.no_truncation()  # the length is set in every call
             text = str(backend.to_str())
         digest.update(text.encode("utf-8", "surrogatepass"))
-        config: Any = self.module.encoder.config
         names = ("_name_or_path", "transformers_version", "architectures")
-        settings = {k: v for k, v in config.to_dict().items() if k not in names}
+        settings = {k: v for k, v in self.model.config.to_dict().items() if k not in names}
         digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
-        for name, tensor in sorted(self.module.encoder.state_dict().items()):
+        for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
         return digest.hexdigest()
@@ -189,9 +238,8 @@ class WordEncoder:
 
         Only an earlier one that this method wrote is replaced. `card` is the text of its README.md.
         """
-        model: Any = self.module.encoder
         with manifest_folder(folder, _KIND) as temporary, quiet_transformers():
-            model.save_pretrained(temporary)
+            self.model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             write_json(temporary / READING_FILE, {"base": self.name, **asdict(self.preset.reading)})
             write_text(temporary / "README.md", card)
@@ -294,65 +342,6 @@ def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, 
         parts.append(row * width + (width - free)[row] + nth * length)
         free -= taken * length
     return np.concatenate(parts[::-1]), len(free)
-
-
-class WordVectorsModule(nn.Module):
-    """An encoder with its pooling: packed words in, one row per word out, in the packed order.
-
-    `packed` says whether words of all lengths go through the encoder together: whether tokens meet in
-    attention alone, with any mask, and take their positions from `position_ids` alone. Such an encoder is set
-    to torch's attention, which takes the mask as it is.
-    """
-
-    def __init__(self, encoder: Any, pooling: Pooling) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.pooling = pooling
-        config = encoder.config
-        absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
-        decoder = getattr(config, "is_decoder", False)
-        self.packed = config.model_type in _PACKABLE and absolute and not decoder
-        if self.packed:
-            encoder.set_attn_implementation("sdpa")
-
-    def forward(self, words: PackedWords) -> torch.Tensor:
-        """The vectors of `words`, not normalised."""
-        with sdpa_kernel(_KERNELS):
-            return self._together(words) if self.packed else self._by_length(words)
-
-    def _together(self, words: PackedWords) -> torch.Tensor:
-        """All words at once, in their rows."""
-        config: Any = self.encoder.config
-        offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
-        own = words.numbers[:, :, None] == words.numbers[:, None, :]
-        kind = words.ids.device.type  # the mask has the dtype of queries and keys: no layer converts it
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
-        mask = torch.zeros(own.shape, dtype=dtype, device=own.device).masked_fill_(~own, float("-inf"))
-        hidden: torch.Tensor = self.encoder(
-            input_ids=words.ids,
-            attention_mask=mask[:, None],
-            position_ids=words.positions + offset,
-            token_type_ids=torch.zeros_like(words.ids),
-        ).last_hidden_state
-        if self.pooling == "cls":
-            return hidden.flatten(0, 1).index_select(0, words.starts)
-        with torch.autocast(hidden.device.type, enabled=False):
-            sums = torch.bmm(own.to(hidden.dtype), hidden).flatten(0, 1).index_select(0, words.starts)
-        lengths = own.sum(2).flatten().index_select(0, words.starts)
-        return sums / lengths[:, None]
-
-    def _by_length(self, words: PackedWords) -> torch.Tensor:
-        """The words of each length by themselves, as an ordinary batch that needs no padding."""
-        ids = words.ids.flatten()
-        parts = []
-        first = 0
-        for length, count in words.counts:
-            starts = words.starts[first : first + count, None]
-            batch = ids[starts + torch.arange(length, device=ids.device)]
-            hidden = self.encoder(input_ids=batch).last_hidden_state
-            parts.append(hidden[:, 0] if self.pooling == "cls" else hidden.mean(dim=1))
-            first += count
-        return torch.cat(parts)
 
 
 def encode_cached(

@@ -223,13 +223,13 @@ class Tuner:
 
     def run(self) -> Tuner:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode."""
-        module = self.encoder.module
+        model = self.encoder.model
         try:
-            with self._trimmed_embeddings(module.encoder), _dropout(module.encoder, self.settings.dropout):
-                self._epochs(module)
+            with self._trimmed_embeddings(model), _dropout(model, self.settings.dropout):
+                self._epochs()
         finally:
-            module.zero_grad(set_to_none=True)
-            module.eval()
+            self.encoder.zero_grad(set_to_none=True)
+            self.encoder.eval()
         return self
 
     def lay_out(self, chosen: Integers) -> tuple[PackedWords, torch.Tensor, torch.Tensor]:
@@ -246,27 +246,28 @@ class Tuner:
         places = to_device(place[inverse.reshape(columns.shape)], device)
         return words, places, to_device(rows >= self.target_start, device)
 
-    def _epochs(self, module: nn.Module) -> None:
+    def _epochs(self) -> None:
         """All epochs that are left to do."""
-        settings, steps = self.settings, -(-len(self.columns) // self.settings.batch_size)
+        settings, encoder = self.settings, self.encoder
+        steps = -(-len(self.columns) // settings.batch_size)
         optimiser = torch.optim.AdamW(
-            [p for p in module.parameters() if p.requires_grad],
+            [p for p in encoder.parameters() if p.requires_grad],
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
             fused=True,
         )
         state = Checkpoint(self.checkpoint, self._identity() if self.checkpoint else "", self.progress)
-        self.losses = _resumed(state, module, optimiser)
+        self.losses = _resumed(state, encoder, optimiser)
         first = len(self.losses)
         with self.progress.task("Tuning the language model", settings.epochs * steps) as task:
             task.advance(first * steps)
             self.updates = first * steps
             for epoch in range(first, settings.epochs):
-                good = [p.detach().clone() for p in module.parameters()]
-                loss = self._epoch(module, optimiser, epoch, task)
+                good = [p.detach().clone() for p in encoder.parameters()]
+                loss = self._epoch(optimiser, epoch, task)
                 if not np.isfinite(loss):
                     with torch.no_grad():
-                        for parameter, value in zip(module.parameters(), good, strict=True):
+                        for parameter, value in zip(encoder.parameters(), good, strict=True):
                             parameter.copy_(value)
                     self.updates = epoch * steps
                     if epoch == 0:
@@ -281,19 +282,19 @@ class Tuner:
                     return
                 self.losses.append(loss)
                 if self.checkpoint:
-                    state.save(_state(module, optimiser), losses=self.losses)
+                    state.save(_state(encoder, optimiser), losses=self.losses)
 
-    def _epoch(self, module: nn.Module, optimiser: torch.optim.Optimizer, epoch: int, task: Task) -> float:
+    def _epoch(self, optimiser: torch.optim.Optimizer, epoch: int, task: Task) -> float:
         """One pass over all pairs; returns the mean loss, which is not finite if that of a batch is not."""
         settings = self.settings
         seed = settings.seed + epoch
         order = np.random.default_rng(seed).permutation(len(self.columns))
         torch.manual_seed(seed * 1000)
-        module.train()
+        self.encoder.train()
         total = torch.zeros((), device=self.encoder.device)
         for start in range(0, len(order), settings.batch_size):
             chosen = order[start : start + settings.batch_size]
-            loss = self._update(module, optimiser, chosen)
+            loss = self._update(optimiser, chosen)
             total += loss * len(chosen)
             if self.updates % _SHOWN:
                 task.advance()
@@ -303,12 +304,12 @@ class Tuner:
                 break
         return float(total) / len(order)
 
-    def _update(self, module: nn.Module, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
+    def _update(self, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
         """One optimiser step; where memory runs out, again with half as many pairs at a time."""
         while True:
             optimiser.zero_grad()
             try:
-                loss = self._gradients(module, chosen)
+                loss = self._gradients(chosen)
                 break
             except torch.cuda.OutOfMemoryError as error:
                 torch.cuda.empty_cache()
@@ -326,13 +327,13 @@ class Tuner:
         self.updates += 1
         return loss
 
-    def _gradients(self, module: nn.Module, chosen: Integers) -> torch.Tensor:
+    def _gradients(self, chosen: Integers) -> torch.Tensor:
         """Add up the gradients of `chosen`, in parts; returns the mean loss."""
         settings, total = self.settings, torch.zeros((), device=self.encoder.device)
         for start in range(0, len(chosen), self.micro_batch):
             words, places, is_target = self.lay_out(chosen[start : start + self.micro_batch])
             with autocast(self.encoder.device, self.dtype):
-                vectors = module(words)
+                vectors = self.encoder(words)
             sources, targets, negatives = places[:, 0], places[:, 1], places[:, 2:]
             if settings.whole_batch:
                 loss = whole_batch_loss(vectors, sources, targets, is_target, settings.temperature)
