@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bilex.fit.calibration import Calibration, Numbers
-from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Space
+from bilex.fit.calibration import Numbers
+from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Searcher
 from bilex.model.unknown import COMPOSED
 from bilex.vectors.phrases import unit_of
 
@@ -176,23 +176,23 @@ def answers(
         given = (t for t in every if keep is None or t.known or keep(t.word, side))
         return tuple(islice(given, min(k, len(key_side))))
 
-    made: dict[int, Answer] = {}
     units = [unit_of(word, rows) or unit_of(text, rows) for word, text in zip(words, texts, strict=True)]
     inside = {place: unit for place, unit in enumerate(units) if unit is not None}
+    outside = {place: text for place, text in enumerate(texts) if place not in inside}
+    read = reader.read(list(dict.fromkeys(outside.values())), own_side)
+    made: dict[int, Answer] = {}
+    if inside or read:
+        propose = translator.proposer(direction, retrieval, model_only=model_only)
     if inside:
-        queries = np.array([rows[unit] for unit in inside.values()], np.int64)
-        found = translator.proposer(direction, retrieval, model_only=model_only)(queries, depth)
+        found = propose(np.array([rows[unit] for unit in inside.values()], np.int64), depth)
         for number, (place, unit) in enumerate(inside.items()):
             origin = COMPOSED if unit in own_composed else "vocabulary"
             made[place] = Answer(words[place], translations(found, number), origin)
-    outside = {place: text for place, text in enumerate(texts) if place not in inside}
-    read = reader.read(list(dict.fromkeys(outside.values())), own_side)
     for place, text in outside.items():
         if text in read:
             vector, origin = read[text]
-            space = translator.whole_space if origin == COMPOSED else translator.space
-            propose = search_proposer(space, translator.calibration, direction, retrieval)
-            made[place] = Answer(words[place], translations(propose(vector[None], depth), 0), origin)
+            found = propose.for_vector(vector, depth, phrases=origin == COMPOSED)
+            made[place] = Answer(words[place], translations(found, 0), origin)
         else:
             lacking = reader.unknown_words(text, own_side)
             misspelt = lacking[0] if lacking else words[place]
@@ -227,30 +227,6 @@ class Proposals:
             part[places, :width] = getattr(found, name)[:, :width]
 
 
-Proposer = Callable[[Any, int], Proposals]
-
-
-def search_proposer(
-    space: Space, calibration: Calibration, direction: Direction, retrieval: Retrieval
-) -> Proposer:
-    """A function of queries (rows, or vectors in the space) and k: the best answers of a space.
-
-    Confidences hold for words of the vocabulary; vectors have none.
-    """
-    search = space.searcher(direction=direction, retrieval=retrieval)
-
-    def propose(queries: Rows | Floats, k: int) -> Proposals:
-        scores, rows = search(queries, max(k, 2))
-        confidence = None
-        if queries.ndim == 1:
-            confidence = calibration.confidence(scores, rows, direction, retrieval)
-        if confidence is None:
-            confidence = np.full(scores.shape, np.nan)
-        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], np.zeros(rows[:, :k].shape, bool))
-
-    return propose
-
-
 def by_query(pairs: Rows) -> dict[int, list[int]]:
     """The answers of each query of some pairs of rows, each once."""
     found: dict[int, list[int]] = {}
@@ -259,7 +235,7 @@ def by_query(pairs: Rows) -> dict[int, list[int]]:
     return found
 
 
-class KnownFirst:
+class Proposer:
     """Proposes answers to rows of a vocabulary: known ones by falling score, then the model's, none rejected.
 
     Words are answered by words; composed phrases, whose rows come after those of the words, by phrases too.
@@ -270,10 +246,12 @@ class KnownFirst:
         self, translator: Translator, direction: Direction, retrieval: Retrieval, *, model_only: bool
     ) -> None:
         words, space = translator.space, translator.whole_space
-        options = translator.calibration, direction, retrieval
         self._space, self._direction, self._retrieval = space, direction, retrieval
-        self._by_words = search_proposer(words, *options)
-        self._by_all = self._by_words if words is space else search_proposer(space, *options)
+        self._calibration = translator.calibration
+        self._by_words = words.searcher(direction=direction, retrieval=retrieval)
+        self._by_all = self._by_words
+        if words is not space:
+            self._by_all = space.searcher(direction=direction, retrieval=retrieval)
         self._words, self._keys = len(words.sides(direction)[0]), len(space.sides(direction)[1])
         self._right, self._wrong = ({}, {}) if model_only else translator.known_pairs[direction]
 
@@ -289,16 +267,30 @@ class KnownFirst:
         whole.put(touched, self._known_first(queries[touched], k))
         return whole
 
+    def for_vector(self, vector: Floats, k: int, *, phrases: bool) -> Proposals:
+        """The k best answers to a vector in the space; phrases are among them only if `phrases`."""
+        return self._searched(self._by_all if phrases else self._by_words, vector[None], k)
+
     def _own(self, queries: Rows, k: int) -> Proposals:
         """The model's answers, as if no word were known."""
         phrases = queries >= self._words
         if not phrases.any():
-            return self._by_words(queries, k)
+            return self._searched(self._by_words, queries, k)
         found = Proposals.blank(len(queries), min(k, self._keys))
         for places, search in ((phrases, self._by_all), (~phrases, self._by_words)):
             if places.any():
-                found.put(places, search(queries[places], k))
+                found.put(places, self._searched(search, queries[places], k))
         return found
+
+    def _searched(self, search: Searcher, queries: Rows | Floats, k: int) -> Proposals:
+        """What a search finds; only words of the vocabulary have confidences, vectors have none."""
+        scores, rows = search(queries, max(k, 2))
+        confidence = None
+        if queries.ndim == 1:
+            confidence = self._calibration.confidence(scores, rows, self._direction, self._retrieval)
+        if confidence is None:
+            confidence = np.full(scores.shape, np.nan)
+        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], np.zeros(rows[:, :k].shape, bool))
 
     def _known_first(self, queries: Rows, k: int) -> Proposals:
         """The answers of queries that have known or rejected ones."""

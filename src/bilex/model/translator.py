@@ -18,7 +18,7 @@ from bilex.core.progress import SILENT, Progress, resolve_progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
-from bilex.model.answers import Answer, KnownFirst, Proposer, answers, by_query
+from bilex.model.answers import Answer, Proposer, answers, by_query
 from bilex.model.provenance import Provenance
 from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side, Space, map_words
 from bilex.model.unknown import FromEncoder, FromSubwords, OutOfVocabulary, PhraseReader, with_seed_phrases
@@ -313,7 +313,7 @@ class Translator(OnTheHub):
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
         """A function from rows of a vocabulary and k to answers as arrays, for many calls."""
-        return KnownFirst(self, direction, retrieval, model_only=model_only)
+        return Proposer(self, direction, retrieval, model_only=model_only)
 
     @property
     def phrase_reader(self) -> PhraseReader:
