@@ -145,29 +145,34 @@ def check_replaceable(path: Path, own_files: OwnFiles) -> None:
             return
         if not path.is_dir():
             raise BilexError(f"{path}: is a file, a folder is to be written there; choose another name.")
-        found = []  # everything but folders, by its path from there; links count as files
-        for inner, folders, files in os.walk(path):
+        found = set()  # everything but folders, by its path from there; links count as files
+        for inner, folders, files in os.walk(path):  # rglob would fail if another process replaces the folder
             links = [name for name in folders if Path(inner, name).is_symlink()]
-            found += [Path(inner, name).relative_to(path).as_posix() for name in (*files, *links)]
+            found |= {Path(inner, name).relative_to(path).as_posix() for name in (*files, *links)}
         ours = own_files(path) if found else ()
-    foreign = min((name for name in found if name not in ours), default=None)
-    if foreign is not None and not ours:
-        raise BilexError(f"{path}: is a folder with other things in it ('{foreign}'); choose another name.")
+    foreign = min(found.difference(ours), default=None)
     if foreign is not None:
-        advice = "move it away or choose another name"
-        raise BilexError(f"{path}: holds '{foreign}', which bilex did not write there; {advice}.")
+        raise BilexError(
+            f"{path}: holds '{foreign}', which bilex did not write there; move it away or choose another name."
+            if ours
+            else f"{path}: is a folder with other things in it ('{foreign}'); choose another name."
+        )
 
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is a model, vectors, an encoder or a checkpoint that bilex wrote."""
-    if (folder / FIRST_MANIFEST).is_file() or _starts_with(folder / MANIFEST, b"# bilex-"):
-        return True
+    listed = (folder / FIRST_MANIFEST).is_file() or _starts_with(folder / MANIFEST, b"# bilex-")
+    return listed or stored_format(folder).startswith("bilex-")
+
+
+def stored_format(folder: Path) -> str:
+    """What the config.json of a folder says that the folder is; empty if it says nothing."""
     config = folder / "config.json"
     try:
         found = read_json(config) if config.is_file() else None
     except BilexError:
-        return False
-    return isinstance(found, dict) and str(found.get("format")).startswith("bilex-")
+        return ""
+    return str(found.get("format")) if isinstance(found, dict) else ""
 
 
 def _starts_with(path: Path, head: bytes) -> bool:
@@ -401,16 +406,15 @@ def _refuse_constant(name: str) -> None:
 
 
 @contextlib.contextmanager
-def opened(path: Path, advice: str = "") -> Iterator[BinaryIO]:
-    """An ordinary file for reading; the system's errors become one sentence that ends in some advice."""
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """An ordinary file for reading; the system's errors become one sentence."""
     try:
         if not path.is_file() and path.exists():
             raise OSError(errno.EINVAL, "not an ordinary file")
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        reason = f"{path}: cannot be read ({error.strerror or error})"
-        raise BilexError(f"{reason}; {advice}." if advice else f"{reason}.") from error
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
 def read_small(path: Path, largest: int) -> bytes:

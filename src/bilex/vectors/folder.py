@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_folder, json_text, opened, read_json
+from bilex.core.files import atomic_folder, json_text, opened, read_json, stored_format
 from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Step, Subwords, WordVectors
@@ -78,11 +78,7 @@ def write_blocks(
 
 def _own_files(path: Path) -> Collection[str]:
     """The files of this format in a folder; none if its config.json does not say that it is one."""
-    try:
-        config = read_json(path / CONFIG)
-    except BilexError:
-        return ()
-    ours = isinstance(config, dict) and config.get("format") == FORMAT
+    ours = stored_format(path) == FORMAT
     return (CONFIG, VOCABULARY, VECTORS, SUBWORDS, CHECKSUMS) if ours else ()
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,8 +18,9 @@ from bilex.lexicon.entries import Dictionary, Entry, word_fault
 from bilex.lexicon.reading import Layout, Reading, ReadReport
 from bilex.vectors.phrases import words_of
 
+# Words that cannot begin a text file, for `DictionaryFormat.unfit`.
+BYTE_ORDER_MARK = {"(^|\t)\ufeff": "a byte order mark before a word"}
 _SHOWN = 60
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class DictionaryFormat:
     name: ClassVar[str]  # what `--format`, `--from` and `--to` call it
     noun: ClassVar[str]  # what messages call a file of it, with its article
     suffixes: ClassVar[tuple[str, ...]] = ()  # of its files, the usual one first
+    read_suffixes: ClassVar[tuple[str, ...] | None] = None  # those that suffice to recognise it; None for all
     expected: ClassVar[str] = ""  # what a unit of its files should look like, for messages
     units: ClassVar[str] = "lines"  # what its units are called
     unit: ClassVar[str] = "line"  # what the numbers of units refer to
@@ -61,6 +64,7 @@ class DictionaryFormat:
     is_text: ClassVar[bool] = True  # whether its files can be printed
     one_translation: ClassVar[bool] = False  # whether only the first translation of a word is kept
     single_words: ClassVar[bool] = False  # whether phrases keep the underscores of a model
+    unfit: ClassVar[Mapping[str, str]] = {}  # patterns in "source, tab, target" that it cannot hold, and why
 
     @property
     def description(self) -> str:
@@ -69,7 +73,7 @@ class DictionaryFormat:
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """Whether a file that begins with `head` is in this format; by default its suffix decides."""
-        return path.suffix.lower() in self.suffixes
+        return path.suffix.lower() in (self.suffixes if self.read_suffixes is None else self.read_suffixes)
 
     def read(self, path: Path, layout: Layout) -> Reading:
         """Read a file."""
@@ -94,7 +98,8 @@ class DictionaryFormat:
 
     def _fault(self, entry: Entry) -> str:
         """Why the format cannot hold a pair, to follow "with"; empty if it can."""
-        return ""
+        pair = f"{entry.source}\t{entry.target}"
+        return next((reason for pattern, reason in self.unfit.items() if re.search(pattern, pair)), "")
 
     def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
         """The part of a dictionary that the format can hold; an error if a pair may not be left out."""
@@ -129,6 +134,7 @@ class LineFormat(DictionaryFormat):
     """A format with one unit per line."""
 
     strict = True
+    unfit = BYTE_ORDER_MARK
     comment: ClassVar[str] = ""  # what begins a comment line
 
     def _parse(self, reading: Reading) -> None:
@@ -149,9 +155,6 @@ class LineFormat(DictionaryFormat):
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         return (f"{self._line(entry)}\n" for entry in dictionary.entries)
 
-    def _fault(self, entry: Entry) -> str:
-        return line_fault(entry)
-
 
 def _with_spaces(entry: Entry) -> Entry:
     """The entry, phrases with spaces: "new york" for the unit "new_york"."""
@@ -166,12 +169,6 @@ def _common_fault(word: str) -> str:
     if not word.strip():
         return "an empty word"
     return word_fault(word) or ("a blank before or after a word" if word != word.strip() else "")
-
-
-def line_fault(entry: Entry) -> str:
-    """Why a pair cannot begin a text file; empty if it can."""
-    marked = entry.source.startswith(_BYTE_ORDER_MARK) or entry.target.startswith(_BYTE_ORDER_MARK)
-    return "a byte order mark before a word" if marked else ""
 
 
 def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

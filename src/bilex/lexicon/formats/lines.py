@@ -18,7 +18,7 @@ from bilex.core.languages import short_code
 from bilex.core.reading import GZIP, text_lines
 from bilex.core.text import listed
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
-from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped
+from bilex.lexicon.formats.base import BYTE_ORDER_MARK, DictionaryFormat, LineFormat, WriteOptions, grouped
 from bilex.lexicon.formats.tables import csv_rows
 from bilex.lexicon.reading import Reading, all_lines, unescaped
 
@@ -30,7 +30,6 @@ _KNOWN_TAG, _FOUND_TAG = "bilex::known", "bilex::found"
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]*>")
 _REFERENCES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "#": "&#35;"})
-_NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
 _MOST_DIGITS = 6
 
 
@@ -39,11 +38,9 @@ class Muse(LineFormat):
 
     name, noun, suffixes = "muse", "a MUSE file", (".muse",)
     expected = "source word, space, target word"
+    read_suffixes = ()  # it is read as a table, which may have comments and a header
+    unfit = {" ": "a space in a word"} | BYTE_ORDER_MARK
     single_words = True
-
-    def recognizes(self, path: Path, head: bytes) -> bool:
-        """Never: it is read as a table, which may have comments and a header."""
-        return False
 
     def _parse_line(self, text: str) -> list[Entry] | str:
         words = [word for word in text.replace("\t", " ").split(" ") if word.strip()]
@@ -54,20 +51,15 @@ class Muse(LineFormat):
     def _line(self, entry: Entry) -> str:
         return f"{entry.source} {entry.target}"
 
-    def _fault(self, entry: Entry) -> str:
-        return "a space in a word" if " " in entry.source + entry.target else super()._fault(entry)
-
 
 class OmegaT(LineFormat):
     """A glossary for OmegaT: both words and a comment on the confidence."""
 
     name, noun, suffixes = "omegat", "an OmegaT glossary", (".utf8", ".tab")
     expected = "source term, tab, target term, and perhaps a tab and a comment"
+    read_suffixes = (".utf8",)  # the other one is that of any table
+    unfit = {"^#": "'#' before a word, which begins a comment"} | BYTE_ORDER_MARK
     comment = "#"
-
-    def recognizes(self, path: Path, head: bytes) -> bool:
-        """By one of the suffixes; the other one is that of any table."""
-        return path.suffix.lower() == ".utf8"
 
     def _parse_line(self, text: str) -> list[Entry] | str:
         cells = text.split("\t")
@@ -76,20 +68,17 @@ class OmegaT(LineFormat):
     def _line(self, entry: Entry) -> str:
         return "\t".join(filter(None, (entry.source, entry.target, entry.remark())))
 
-    def _fault(self, entry: Entry) -> str:
-        comment = entry.source.startswith("#")
-        return "'#' before a word, which begins a comment" if comment else super()._fault(entry)
-
 
 class Hunalign(LineFormat):
     """A dictionary for hunalign: target, ' @ ', source."""
 
     name, noun, suffixes = "hunalign", "a hunalign dictionary", (".dic",)
     expected = "target words, space, @, space, source words"
+    unfit = {r"(^|[ \t])@([ \t]|$)": "'@' as a word"} | BYTE_ORDER_MARK
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the suffix, which other programs use too, and the separator."""
-        return path.suffix.lower() == ".dic" and b" @ " in head
+        return super().recognizes(path, head) and b" @ " in head
 
     def _parse_line(self, text: str) -> list[Entry] | str:
         words = text.split(" @ ")
@@ -98,16 +87,13 @@ class Hunalign(LineFormat):
     def _line(self, entry: Entry) -> str:
         return f"{entry.target} @ {entry.source}"
 
-    def _fault(self, entry: Entry) -> str:
-        alone = any("@" in word.split(" ") for word in (entry.source, entry.target))
-        return "'@' as a word" if alone else super()._fault(entry)
-
 
 class Bicleaner(LineFormat):
     """A probabilistic dictionary for bicleaner: gzipped target, source, probability."""
 
     name, noun = "bicleaner", "a bicleaner dictionary"
     expected = "target word, space, source word, space, probability"
+    unfit = {r"[^\S\t]": "a blank in a word"} | BYTE_ORDER_MARK
     single_words = True
     is_text = False
 
@@ -142,10 +128,6 @@ class Bicleaner(LineFormat):
                     weights = [1.0] * len(entries)
                 for entry, weight in zip(entries, weights, strict=True):
                     packed.write(f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n".encode())
-
-    def _fault(self, entry: Entry) -> str:
-        blank = any(len(word.split()) > 1 for word in (entry.source, entry.target))
-        return "a blank in a word" if blank else super()._fault(entry)
 
 
 class Synonyms(LineFormat):
@@ -185,6 +167,7 @@ class Anki(DictionaryFormat):
 
     name, noun, suffixes = "anki", "a file for Anki", (".anki",)
     expected = "front, tab, back"
+    unfit = {"[\ufdd0-\ufdef]": "a noncharacter in a word"}
     strict = True
 
     def recognizes(self, path: Path, head: bytes) -> bool:
@@ -227,9 +210,6 @@ class Anki(DictionaryFormat):
             tags = tag if any(entry.origin() for entry in entries) else ""
             yield f"{source.translate(_REFERENCES)}\t{targets}\t{tags}\n"
 
-    def _fault(self, entry: Entry) -> str:
-        return "a noncharacter in a word" if _NONCHARACTERS.search(entry.source + entry.target) else ""
-
 
 def _note_entries(note: list[str], known: bool, markup: bool) -> list[Entry] | str:
     if len(note) < 2:
@@ -249,10 +229,7 @@ class JsonLines(DictionaryFormat):
     strict = True
 
     def _parse(self, reading: Reading) -> None:
-        for number, line in text_lines(reading.path):
-            if not line.strip():
-                continue
-            record = _json_object(line)
+        for number, record in _json_lines(reading.path):
             if record is None:
                 reading.leave_out(number, "not a JSON object")
             elif not isinstance(record.get("source"), str) or not isinstance(record.get("target"), str):
@@ -299,10 +276,7 @@ class Wiktextract(DictionaryFormat):
         source, target = (short_code(side) if side else "" for side in reading.layout.languages)
         into: dict[str, None] = {}
         heads: dict[str, None] = {}
-        for number, line in text_lines(reading.path):
-            if not line.strip():
-                continue
-            record = _json_object(line)
+        for number, record in _json_lines(reading.path):
             if record is None or not isinstance(record.get("word"), str):
                 reading.leave_out(number, "no object with a word")
                 continue
@@ -324,6 +298,11 @@ class Wiktextract(DictionaryFormat):
                 "--languages, for example --languages en,fi."
             )
         reading.languages = next(iter(heads)) or None if len(heads) == 1 else None, next(iter(into), None)
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The JSON objects of the lines that are not blank, with their numbers; None for a line without one."""
+    return ((number, _json_object(line)) for number, line in text_lines(path) if line.strip())
 
 
 def _json_object(line: str) -> dict[str, Any] | None:

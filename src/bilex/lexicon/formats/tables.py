@@ -29,7 +29,7 @@ from bilex.lexicon.entries import (
     one_line,
     parsed_facts,
 )
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, line_fault
+from bilex.lexicon.formats.base import BYTE_ORDER_MARK, DictionaryFormat, WriteOptions
 from bilex.lexicon.reading import Reading, all_lines
 
 Division = Literal["tab", "space", "csv"]
@@ -61,11 +61,8 @@ class Table(DictionaryFormat):
 
     name, noun = "table", "a table"
     strict = has_columns = True
+    read_suffixes = ()  # what no other format recognises is read as a table
     division: ClassVar[Division | None] = None
-
-    def recognizes(self, path: Path, head: bytes) -> bool:
-        """Never: what no other format recognises is read as a table."""
-        return False
 
     def _parse(self, reading: Reading) -> None:
         lines = all_lines(reading.path)
@@ -82,6 +79,7 @@ class TSV(Table):
     """Tab-separated text: both words, then score, confidence, and known or found."""
 
     name, noun, suffixes = "tsv", "a TSV file", (".tsv", ".txt", ".dict")
+    unfit = {"^# ": "'# ' before a word, which begins a comment"} | BYTE_ORDER_MARK
     division = "tab"
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -104,11 +102,6 @@ class TSV(Table):
                 cells += [number_text(entry.score), number_text(entry.confidence), entry.origin() or "found"]
             yield "\t".join(cells) + "\n"
 
-    def _fault(self, entry: Entry) -> str:
-        if is_comment(f"{entry.source}\t{entry.target}"):
-            return "'# ' before a word, which begins a comment"
-        return line_fault(entry)
-
 
 class CSV(Table):
     """Comma-separated text with a header, for spreadsheets."""
@@ -125,6 +118,7 @@ class DeepL(DictionaryFormat):
     """A glossary for DeepL (CSV without header; its limits are checked)."""
 
     name, noun, expected = "deepl", "a DeepL glossary", "source,target"
+    unfit = BYTE_ORDER_MARK
     strict = one_translation = True
 
     def _parse(self, reading: Reading) -> None:
@@ -151,7 +145,7 @@ class DeepL(DictionaryFormat):
     def _fault(self, entry: Entry) -> str:
         if any(len(word.encode()) > _LARGEST_DEEPL_WORD for word in (entry.source, entry.target)):
             return f"a word of more than {_LARGEST_DEEPL_WORD:,} bytes"
-        return line_fault(entry)
+        return super()._fault(entry)
 
 
 def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> None:

@@ -70,13 +70,14 @@ class XLSX(DictionaryFormat):
     """A workbook, for Excel and LibreOffice."""
 
     name, noun, suffixes = "xlsx", "a workbook", (".xlsx",)
+    read_suffixes = (".xlsx", ".xlsm")
     units, unit, expected = "rows", "row", "source and target"
     strict = has_columns = True
     is_text = False
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the suffix, if it is a zip archive."""
-        return head.startswith(ZIP) and path.suffix.lower() in (".xlsx", ".xlsm")
+        return head.startswith(ZIP) and super().recognizes(path, head)
 
     def _parse(self, reading: Reading) -> None:
         try:
