@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import struct
 import sys
 import time
@@ -400,6 +401,8 @@ def test_archives_and_packed_articles_within_bounds(tmp_path: Path) -> None:
     assert read(tmp_path / "s.ifo").report.left_out == {"an article that is not there or larger than 1 MB": 1}
     made(tmp_path, "s.idx", b"dog\0\0\0")
     assert "entry 1 is cut off" in refused(tmp_path / "s.ifo")
+    os.truncate(tmp_path / "s.idx", (1 << 28) + 1)  # as sparse files are, it takes no space
+    assert "s.idx: unpacks into more than 256 MB" in refused(tmp_path / "s.ifo")
     made(tmp_path, "s.idx", b"".join(b"w\0" + struct.pack(">II", n, 5) for n in range(5)))
     made(tmp_path, "s.dict.dz", gzip.compress(b"koira" * 10)[:12])
     assert "s.dict.dz: the gzip data is cut off" in refused(tmp_path / "s.ifo")

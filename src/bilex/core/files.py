@@ -151,18 +151,19 @@ def check_replaceable(path: Path, own_files: OwnFiles) -> None:
             found |= {Path(inner, name).relative_to(path).as_posix() for name in (*files, *links)}
         ours = own_files(path) if found else ()
     foreign = min(found.difference(ours), default=None)
+    if foreign is not None and not ours:
+        raise BilexError(f"{path}: is a folder with other things in it ('{foreign}'); choose another name.")
     if foreign is not None:
-        raise BilexError(
-            f"{path}: holds '{foreign}', which bilex did not write there; move it away or choose another name."
-            if ours
-            else f"{path}: is a folder with other things in it ('{foreign}'); choose another name."
-        )
+        advice = "move it away or choose another name"
+        raise BilexError(f"{path}: holds '{foreign}', which bilex did not write there; {advice}.")
 
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is a model, vectors, an encoder or a checkpoint that bilex wrote."""
-    listed = (folder / FIRST_MANIFEST).is_file() or _starts_with(folder / MANIFEST, b"# bilex-")
-    return listed or stored_format(folder).startswith("bilex-")
+    with contextlib.suppress(OSError):  # a list that cannot be read is not ours
+        if (folder / FIRST_MANIFEST).is_file() or _starts_with(folder / MANIFEST, b"# bilex-"):
+            return True
+    return stored_format(folder).startswith("bilex-")
 
 
 def stored_format(folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -18,8 +18,7 @@ from bilex.lexicon.entries import Dictionary, Entry, word_fault
 from bilex.lexicon.reading import Layout, Reading, ReadReport
 from bilex.vectors.phrases import words_of
 
-# Words that cannot begin a text file, for `DictionaryFormat.unfit`.
-BYTE_ORDER_MARK = {"(^|\t)\ufeff": "a byte order mark before a word"}
+BYTE_ORDER_MARK = "(^|\t)\ufeff", "a byte order mark before a word"  # which cannot begin a text file
 _SHOWN = 60
 
 
@@ -64,7 +63,8 @@ class DictionaryFormat:
     is_text: ClassVar[bool] = True  # whether its files can be printed
     one_translation: ClassVar[bool] = False  # whether only the first translation of a word is kept
     single_words: ClassVar[bool] = False  # whether phrases keep the underscores of a model
-    unfit: ClassVar[Mapping[str, str]] = {}  # patterns in "source, tab, target" that it cannot hold, and why
+    # Patterns in "source, tab, target" that the format cannot hold, each with the reason.
+    unfit: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     @property
     def description(self) -> str:
@@ -99,7 +99,7 @@ class DictionaryFormat:
     def _fault(self, entry: Entry) -> str:
         """Why the format cannot hold a pair, to follow "with"; empty if it can."""
         pair = f"{entry.source}\t{entry.target}"
-        return next((reason for pattern, reason in self.unfit.items() if re.search(pattern, pair)), "")
+        return next((reason for pattern, reason in self.unfit if re.search(pattern, pair)), "")
 
     def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
         """The part of a dictionary that the format can hold; an error if a pair may not be left out."""
@@ -134,7 +134,7 @@ class LineFormat(DictionaryFormat):
     """A format with one unit per line."""
 
     strict = True
-    unfit = BYTE_ORDER_MARK
+    unfit: ClassVar[tuple[tuple[str, str], ...]] = (BYTE_ORDER_MARK,)
     comment: ClassVar[str] = ""  # what begins a comment line
 
     def _parse(self, reading: Reading) -> None:

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_input
-from bilex.core.reading import GZIP, LARGEST_UNPACKED, open_source, text_lines
+from bilex.core.reading import GZIP, LARGEST_UNPACKED, check_unpacked, open_source, text_lines
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
 from bilex.lexicon.formats.exchange import TEI
@@ -174,7 +174,10 @@ def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, Place]]:
     """Words with the offsets and sizes of their articles."""
     plain, packed = _beside(path, ".idx"), _beside(path, ".idx.gz")
     chosen = plain if plain.exists() or not packed.exists() else packed
-    data = b"".join(_file_blocks(chosen, _LARGEST_INDEX))
+    check_input(chosen)
+    with open_source(chosen, _LARGEST_INDEX) as source:
+        check_unpacked(chosen, source.size, source.size, _LARGEST_INDEX)  # it is held whole
+        data = b"".join(iter(lambda: source.read(_BLOCK), b""))
     numbers = struct.Struct(">QI" if facts.get("idxoffsetbits") == "64" else ">II")
     at = entry = 0
     while at < len(data):
@@ -251,14 +254,6 @@ def _number(text: str) -> int:
     return value
 
 
-def _file_blocks(path: Path, largest: int = LARGEST_UNPACKED) -> Iterator[bytes]:
-    """The bytes of a file, unpacked if it is packed, block by block."""
-    check_input(path)
-    with open_source(path, largest) as source:
-        while block := source.read(_BLOCK):
-            yield block
-
-
 def _articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes | None]]:
     """The articles at some places of a dictionary, each place once, in the order of the file.
 
@@ -266,24 +261,25 @@ def _articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, byte
     """
     packed = _beside(path, ".dict.dz")
     path = packed if packed.exists() else _beside(path, ".dict")
-    blocks = _file_blocks(path)
+    check_input(path)
     held, start, taken = bytearray(), 0, 0
-    for offset, size in sorted(set(places)):
-        if size > _LARGEST_ARTICLE or offset + size > LARGEST_UNPACKED:
-            yield (offset, size), None
-            continue
-        while True:
-            passed = min(max(offset - start, 0), len(held))
-            del held[:passed]
-            start += passed
-            if start + len(held) >= offset + size or not (block := next(blocks, b"")):
-                break
-            held += block
-        taken += size
-        if taken > _MOST_OVERLAP * (start + len(held) + _LARGEST_ARTICLE):
-            raise BilexError(f"{path}: articles overlap many times over; the index is damaged.")
-        whole = start == offset and len(held) >= size
-        yield (offset, size), bytes(held[:size]) if whole else None
+    with open_source(path, LARGEST_UNPACKED) as source:
+        for offset, size in sorted(set(places)):
+            if size > _LARGEST_ARTICLE or offset + size > LARGEST_UNPACKED:
+                yield (offset, size), None
+                continue
+            while True:
+                passed = min(max(offset - start, 0), len(held))
+                del held[:passed]
+                start += passed
+                if start + len(held) >= offset + size or not (block := source.read(_BLOCK)):
+                    break
+                held += block
+            taken += size
+            if taken > _MOST_OVERLAP * (start + len(held) + _LARGEST_ARTICLE):
+                raise BilexError(f"{path}: articles overlap many times over; the index is damaged.")
+            whole = start == offset and len(held) >= size
+            yield (offset, size), bytes(held[:size]) if whole else None
 
 
 def dictzip(path: Path, content: bytes) -> bytes:

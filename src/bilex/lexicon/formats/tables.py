@@ -79,7 +79,7 @@ class TSV(Table):
     """Tab-separated text: both words, then score, confidence, and known or found."""
 
     name, noun, suffixes = "tsv", "a TSV file", (".tsv", ".txt", ".dict")
-    unfit = {"^# ": "'# ' before a word, which begins a comment"} | BYTE_ORDER_MARK
+    unfit = (("^# ", "'# ' before a word, which begins a comment"), BYTE_ORDER_MARK)
     division = "tab"
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -118,7 +118,7 @@ class DeepL(DictionaryFormat):
     """A glossary for DeepL (CSV without header; its limits are checked)."""
 
     name, noun, expected = "deepl", "a DeepL glossary", "source,target"
-    unfit = BYTE_ORDER_MARK
+    unfit = (BYTE_ORDER_MARK,)
     strict = one_translation = True
 
     def _parse(self, reading: Reading) -> None:
