@@ -210,17 +210,12 @@ class InputPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Check it before any work starts."""
-        check_readable(value)
+        if value:  # a prompt may be left empty
+            restore(Path(value))
+            if not Path(value).exists():
+                raise BilexError(f"{value}: there is no such file; check the name.")
+            check_input(value)
         return value
-
-
-def check_readable(*paths: str | None) -> None:
-    """Name the first file that is not there or cannot be an input."""
-    for path in filter(None, paths):
-        restore(Path(path))
-        if not Path(path).exists():
-            raise BilexError(f"{path}: there is no such file; check the name.")
-        check_input(path)
 
 
 def check_device(device: str) -> str:

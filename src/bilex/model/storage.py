@@ -204,9 +204,8 @@ class StoredModel:
             raise BilexError(
                 f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'."
             )
-        read_json(path / CONFIG)  # which says what is wrong with a broken one
-        config = _config_or_none(path)
-        if config is None:
+        config = read_json(path / CONFIG)
+        if not _is_ours(config):
             raise BilexError(
                 f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with "
                 "'bilex align'."
@@ -312,8 +311,11 @@ def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
         config = read_json(Path(folder) / CONFIG)
     except BilexError:
         return None
-    ours = isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
-    return config if ours else None
+    return config if _is_ours(config) else None
+
+
+def _is_ours(config: object) -> bool:
+    return isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
 
 
 def _has_many(config: Mapping[str, Any]) -> bool:
