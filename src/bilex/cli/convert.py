@@ -13,9 +13,6 @@ from bilex.cli.console import note, progress, warn
 from bilex.cli.info import kind_of
 from bilex.core.errors import BilexError
 from bilex.core.files import check_not_an_input, check_writable
-from bilex.lexicon.entries import Dictionary
-from bilex.lexicon.formats import WriteOptions, format_of, read, write
-from bilex.lexicon.reading import Layout, normalized
 
 
 @opt.as_command(
@@ -38,8 +35,7 @@ def command(
     columns: opt.Columns = None,
     delimiter: str | None = None,
     split: str | None = None,
-    languages: opt.TwoCodes = None,
-    writing: WriteOptions,
+    writing: opt.DictionaryOutput,
     limit: opt.PositiveOrNone = None,
     lowercase: bool = False,
     dtype: Literal["float32", "float16", "int8"] = "float32",
@@ -80,8 +76,8 @@ def command(
     if found == "model":
         raise BilexError(f"{input_file}: is a model; write its vectors with 'bilex export'.")
     if found == "dictionary":
-        layout = Layout(columns, delimiter, split, languages or (None, None))
-        _convert_dictionary(input_file, from_, layout, output, format, writing, limit, lowercase)
+        layout = opt.DictionaryLayout(from_, columns, delimiter, split)
+        _convert_dictionary(input_file, output, format, layout, writing, limit, lowercase)
         return
     for written in files_written(Path(output), format):
         check_not_an_input(written, *files_read(Path(input_file)))
@@ -97,25 +93,29 @@ def command(
 
 def _convert_dictionary(
     path: str,
-    read_as: str | None,
-    layout: Layout,
     output: str,
     write_as: str | None,
-    writing: WriteOptions,
+    layout: opt.DictionaryLayout,
+    writing: opt.DictionaryOutput,
     limit: int | None,
     lowercase: bool,
 ) -> None:
     """Read a dictionary with all that it says about its pairs, and write that."""
+    from bilex.lexicon.entries import Dictionary
+    from bilex.lexicon.formats import format_of, read, write
+    from bilex.lexicon.reading import Layout, normalized
+
     written_as = format_of(output, write_as)
     check_writable(output)
-    reading = read(path, layout, read_as)
+    columns = Layout(layout.columns, layout.delimiter, layout.split, writing.languages or (None, None))
+    reading = read(path, columns, layout.dictionary_format)
     for sentence in reading.report.sentences():
         warn(sentence)
     spelt = [(entry.source, entry.target) for entry in reading.entries]
     pairs = normalized(spelt, lowercase=lowercase, normal_form="NFC")
     words = zip(reading.entries, pairs, strict=True)
     entries = [replace(entry, source=source, target=target) for entry, (source, target) in words]
-    report = write(output, Dictionary(entries[:limit], reading.languages), written_as.name, writing)
+    report = write(output, Dictionary(entries[:limit], reading.languages), written_as.name, writing.options)
     note(f"Wrote {report.written:,} pairs to {output}.")
     if report.left_out:
         note(report.sentence())

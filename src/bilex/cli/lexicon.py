@@ -14,7 +14,6 @@ from bilex.cli.console import note, progress
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.languages import code_of
-from bilex.lexicon.formats import WriteOptions, format_of
 
 
 class SeveralLanguages(opt.Command):
@@ -72,8 +71,7 @@ def command(
     lemmas: bool = False,
     model_only: bool = False,
     filters: opt.Filters,
-    languages: opt.TwoCodes = None,
-    writing: WriteOptions,
+    writing: opt.DictionaryOutput,
     device: opt.Device = "auto",
 ) -> None:
     """Export a dictionary from a MODEL: every word with its best translations.
@@ -104,6 +102,7 @@ def command(
             frequent.
         --no-numbers --no-names --stop-words --tags --pos
     """
+    from bilex.lexicon.formats import format_of
     from bilex.model.many import open_pair
 
     chosen = opt.resolve_direction(direction, reverse)
@@ -132,14 +131,14 @@ def command(
     found = translator.lexicon(
         direction="both" if both else chosen,
         keep=filters.of(translator),
-        lemmas=(languages or True) if lemmas else False,
+        lemmas=(writing.languages or True) if lemmas else False,
         **options,
     )
-    codes = languages or translator.provenance.languages
+    languages = writing.languages or translator.provenance.languages
     if output is None:
-        sys.stdout.write(found.text(written.name, languages=codes, options=writing))
+        sys.stdout.write(found.text(written.name, languages=languages, options=writing.options))
         return
-    report = found.save(output, written.name, languages=codes, options=writing)
+    report = found.save(output, written.name, languages=languages, options=writing.options)
     seeds = sum(entry.known for entry in found)
     note(f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds.")
     if report.left_out:

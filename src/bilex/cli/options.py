@@ -304,7 +304,6 @@ Ranks = Annotated[tuple[int, int | None] | None, {"type": _ranks}]
 ReadFormat = Annotated[str | None, _completed(_formats)]
 Retrieval = Literal["csls", "nn"]
 Share = Annotated[float | None, {"type": click.FloatRange(0, 1)}]
-TwoCodes = Annotated[tuple[str, str] | None, {"type": _two_codes}]
 Words = Annotated[tuple[str, ...], {"type": str}]
 WrittenFormat = Annotated[str | None, _completed(functools.partial(_formats, writable=True))]
 
@@ -359,6 +358,22 @@ class Filters:
             tagger=read_tags(*self.tags) if self.tags else None,
             parts_of_speech=[tag.strip() for tag in self.pos.split(",") if tag.strip()] if self.pos else (),
         )
+
+
+@dataclass(frozen=True)
+class DictionaryOutput:
+    """How the options say that a dictionary is written."""
+
+    languages: Annotated[tuple[str, str] | None, {"type": _two_codes}] = None
+    defuse_formulas: bool = False
+    skip_unfit: bool = False
+
+    @property
+    def options(self) -> Any:
+        """The same for a writer."""
+        from bilex.lexicon.formats import WriteOptions
+
+        return WriteOptions(defuse_formulas=self.defuse_formulas, skip_unfit=self.skip_unfit)
 
 
 def resolve_direction(direction: str | None, reverse: bool) -> Any:
