@@ -38,8 +38,8 @@ from bilex.model import Translator
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.database import Database, review_file, set_facts
 from bilex_workbench.decisions import Decision, record
-from bilex_workbench.recalibration import Recalibration
 from bilex_workbench.server import application
+from bilex_workbench.statistics import Recalibration
 from bilex_workbench.versions import earlier_models, fingerprint, previous_folder, retrained_folder
 from bilex_workbench.workbench import Settings, Workbench
 
@@ -421,7 +421,7 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
         words = bench.engine.space.source.index_to_key
         if operation == "learn":
             assert client.post("/api/learn", json={}).status_code == 202
-            while (job := bench.jobs.describe()) and job.state == "running" and job.phase != phase:
+            while (job := bench.job) and job.state == "running" and job.phase != phase:
                 time.sleep(0.001)
             if job and job.state != "running":
                 phase += ", not met"
@@ -458,7 +458,7 @@ def _outcome(bench: Workbench, answer: Any) -> tuple[bool, str | None]:
         worked = answer.status_code == 200
         assert worked or (answer.status_code in (400, 409, 503) and _is_sentence(message)), answer.text
         return worked, message
-    while (job := bench.jobs.describe()) and job.state == "running":
+    while (job := bench.job) and job.state == "running":
         time.sleep(0.02)
     assert job and (job.state == "done" or _is_sentence(job.detail)), job
     return job.state == "done", job.detail

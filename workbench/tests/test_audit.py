@@ -7,8 +7,15 @@ import pytest
 
 from bilex.model import Translator
 from bilex.model.storage import StoredModel
-from bilex_workbench.intervals import Stratum, allocate, estimate, more_decisions, wilson
-from bilex_workbench.recalibration import Recalibration, learn
+from bilex_workbench.statistics import (
+    Recalibration,
+    Stratum,
+    allocate,
+    estimate,
+    learn,
+    more_decisions,
+    wilson,
+)
 from workbench_server import right_answer
 
 

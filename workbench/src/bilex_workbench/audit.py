@@ -11,16 +11,16 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
-from pydantic import Field, Json
+from pydantic import Field, Json, PrivateAttr
 
 from bilex.core.errors import BilexError
-from bilex_workbench import api, intervals
+from bilex_workbench import api, statistics
 from bilex_workbench.database import now, set_facts
 from bilex_workbench.decisions import Decision, Verdict, record
 from bilex_workbench.decisions import undo as undo_decision
 from bilex_workbench.engine import Engine
-from bilex_workbench.recalibration import FEWEST_DECISIONS, UNCHANGED, Recalibration, learn, write_into
 from bilex_workbench.review import UndoIn, candidates
+from bilex_workbench.statistics import FEWEST_DECISIONS, UNCHANGED, Recalibration, learn, write_into
 from bilex_workbench.workbench import Bench, BookOf, Reader
 
 router = APIRouter(tags=["audit"])
@@ -57,6 +57,7 @@ class Stratum(api.Response):
     entries: int
     drawn: int
     decided: int
+    _right: int = PrivateAttr(default=0)  # of those decided
 
 
 class Audit(api.Response):
@@ -69,6 +70,14 @@ class Audit(api.Response):
     created: str
     reviewer: str
     strata: list[Stratum]
+
+    def counts(self, **chosen: str) -> list[statistics.Stratum]:
+        """The counts of all strata, or of those in a band."""
+        return [
+            statistics.Stratum(one.entries, one.decided, one._right)
+            for one in self.strata
+            if all(getattr(one, name) == value for name, value in chosen.items())
+        ]
 
 
 class PrecisionPart(api.Response):
@@ -134,13 +143,13 @@ def draw_sample(book: BookOf, db: Reader, body: SampleIn) -> Any:
         "AND (?1 IS NULL OR confidence >= ?1) AND (?2 IS NULL OR row < ?2)",
         (body.min_confidence, body.max_rank),
     ):
-        band = intervals.band_of(row["row"] + 1, book.bands)
-        strata.setdefault((band, intervals.confidence_band(row["confidence"])), []).append(row)
+        band = statistics.band_of(row["row"] + 1, book.bands)
+        strata.setdefault((band, statistics.confidence_band(row["confidence"])), []).append(row)
     if not strata:
         message = "There is no entry to audit; wait until the table is filled, or choose a wider range."
         raise api.ProblemError(409, message)
     rng, names = random.Random(body.random_seed), sorted(strata)
-    counts = intervals.allocate([len(strata[name]) for name in names], body.size)
+    counts = statistics.allocate([len(strata[name]) for name in names], body.size)
     described, drawn = [], []
     for number, (name, count) in enumerate(zip(names, counts, strict=True)):
         band, confidence = name
@@ -180,15 +189,17 @@ def _current(db: sqlite3.Connection) -> Audit | None:
     audit = db.execute("SELECT * FROM audits ORDER BY id DESC LIMIT 1").fetchone()
     if audit is None:
         return None
-    items = db.execute("SELECT stratum, verdict FROM audit_items WHERE audit = ?", (audit["id"],)).fetchall()
-    judged = [stratum for stratum, verdict in items if verdict in ("accept", "none")]
-    strata = enumerate(json.loads(audit["strata"]))
-    return Audit(
-        **{name: audit[name] for name in ("id", "size", "created", "reviewer")},
-        decided=len(judged),
-        skipped=sum(verdict == "skip" for _, verdict in items),
-        strata=[Stratum(**one, decided=judged.count(number)) for number, one in strata],
-    )
+    strata = [Stratum(**one, decided=0) for one in json.loads(audit["strata"])]
+    skipped = 0
+    query = "SELECT stratum, is_right FROM audit_items WHERE audit = ? AND verdict IS NOT NULL"
+    for number, right in db.execute(query, (audit["id"],)):
+        if right is None:
+            skipped += 1
+        else:
+            strata[number].decided += 1
+            strata[number]._right += right
+    about = {name: audit[name] for name in ("id", "size", "created", "reviewer")}
+    return Audit(**about, decided=sum(one.decided for one in strata), skipped=skipped, strata=strata)
 
 
 def _drawn(db: sqlite3.Connection) -> Audit:
@@ -265,60 +276,47 @@ def undo_blind(book: BookOf, body: UndoIn) -> Any:
 def audit_result(book: BookOf, db: Reader, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
     """Precision with its 95 % interval, over all and by band."""
     audit, forward = _drawn(db), book.direction == "forward"
-    items, found = _judged(db, audit)
-    whole = intervals.estimate(found)
+    found = audit.counts()
+    whole = statistics.estimate(found)
     change = book.engine.recalibration if forward else UNCHANGED
-    by_band, by_confidence = ([getattr(one, name) for one in audit.strata] for name in ("band", "confidence"))
+    query = "SELECT confidence, is_right FROM audit_items WHERE audit = ? AND is_right IS NOT NULL"
+    items = db.execute(query, (audit.id,)).fetchall()
     return {
-        "decided": len(items),
+        "decided": audit.decided,
         "size": audit.size,
         **_shares(whole),
         "width": whole.width if whole else None,
-        "more_decisions": {"width": width, "decisions": intervals.more_decisions(found, width)},
-        "by_band": _groups(by_band, found, [band.name for band in book.bands]),
-        "by_confidence": _groups(by_confidence, found, [*intervals.CONFIDENCE_BANDS, "none"]),
+        "more_decisions": {"width": width, "decisions": statistics.more_decisions(found, width)},
+        "by_band": _groups(audit, "band", [band.name for band in book.bands]),
+        "by_confidence": _groups(audit, "confidence", [*statistics.CONFIDENCE_BANDS, "none"]),
         "calibration": _calibration(book.engine.change if forward else UNCHANGED, items),
         "recalibration": change if change.decisions else None,
     }
 
 
-def audited_precision(db: sqlite3.Connection) -> tuple[int, intervals.Estimate] | None:
+def audited_precision(db: sqlite3.Connection) -> tuple[int, statistics.Estimate] | None:
     """How many entries of the newest audit were judged, and the precision; None without any."""
     audit = _current(db)
-    if audit is None:
-        return None
-    items, found = _judged(db, audit)
-    whole = intervals.estimate(found)
-    return None if whole is None else (len(items), whole)
+    whole = statistics.estimate(audit.counts()) if audit else None
+    return None if audit is None or whole is None else (audit.decided, whole)
 
 
-def _judged(db: sqlite3.Connection, audit: Audit) -> tuple[list[sqlite3.Row], list[intervals.Stratum]]:
-    """The judged items of an audit, and the counts of each stratum."""
-    query = "SELECT * FROM audit_items WHERE audit = ? AND is_right IS NOT NULL"
-    items = db.execute(query, (audit.id,)).fetchall()
-    right: list[list[int]] = [[] for _ in audit.strata]
-    for item in items:
-        right[item["stratum"]].append(item["is_right"])
-    strata = zip(audit.strata, right, strict=True)
-    return items, [intervals.Stratum(one.entries, len(found), sum(found)) for one, found in strata]
-
-
-def _shares(found: intervals.Estimate | None) -> dict[str, float | None]:
+def _shares(found: statistics.Estimate | None) -> dict[str, float | None]:
     if found is None:
         return {"precision": None, "low": None, "high": None}
     return {"precision": found.share, "low": found.low, "high": found.high}
 
 
-def _groups(by: Sequence[str], found: list[intervals.Stratum], names: Sequence[str]) -> list[dict[str, Any]]:
+def _groups(audit: Audit, by: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """The precision of each group of strata that was drawn from."""
     groups = []
     for name in names:
-        members = [one for group, one in zip(by, found, strict=True) if group == name]
+        members = audit.counts(**{by: name})
         if members:
             counts = {
                 part: sum(getattr(one, part) for one in members) for part in ("entries", "decided", "right")
             }
-            groups.append({"name": name, **counts, **_shares(intervals.estimate(members))})
+            groups.append({"name": name, **counts, **_shares(statistics.estimate(members))})
     return groups
 
 
@@ -328,9 +326,11 @@ def _calibration(change: Recalibration, items: Sequence[sqlite3.Row]) -> list[di
     for item in items:
         confidence = change(item["confidence"])
         if confidence is not None:
-            bands.setdefault(intervals.confidence_band(confidence), []).append((confidence, item["is_right"]))
+            bands.setdefault(statistics.confidence_band(confidence), []).append(
+                (confidence, item["is_right"])
+            )
     parts = []
-    for name in intervals.CONFIDENCE_BANDS:
+    for name in statistics.CONFIDENCE_BANDS:
         if name in bands:
             stated, found = np.mean(bands[name], axis=0).tolist()
             parts.append({"name": name, "said": stated, "found": found, "decided": len(bands[name])})
@@ -376,7 +376,7 @@ def _set_recalibration(engine: Engine, change: Recalibration) -> None:
         rows = db.execute("SELECT row, model_confidence FROM entries").fetchall()
         new = engine.change.of_all(np.array([confidence for _, confidence in rows], np.float64))
         values = [
-            (intervals.or_none(confidence), row)
+            (statistics.or_none(confidence), row)
             for confidence, (row, _) in zip(new.tolist(), rows, strict=True)
         ]
         db.executemany("UPDATE entries SET confidence = ? WHERE row = ?", values)

@@ -119,7 +119,7 @@ def review_file(model: str | Path, direction: str = "forward") -> Path:
 
 
 def fact(db: sqlite3.Connection, name: str, default: Any = None) -> Any:
-    """A stored value by its name."""
+    """A stored value by its name, within a transaction; see `Database.fact`."""
     row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
     return default if row is None else json.loads(row[0])
 
@@ -156,6 +156,11 @@ class Database:
                 connection.close()
             else:
                 self._idle.append(connection)
+
+    def fact(self, name: str, default: Any = None) -> Any:
+        """A stored value by its name."""
+        with self.reading() as db:
+            return fact(db, name, default)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

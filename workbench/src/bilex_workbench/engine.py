@@ -10,7 +10,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,11 +25,11 @@ from bilex.core.files import sha256
 from bilex.core.manifest import CHECKSUMS
 from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
-from bilex.model.space import Direction, Floats, Retrieval, Rows, SearchableKeys, Side, Space
+from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, SearchableKeys, Side, Space
 from bilex.vectors import WordVectors
 from bilex_workbench.api import LONGEST_WORD, ProblemError, showable
-from bilex_workbench.database import Database, fact
-from bilex_workbench.recalibration import UNCHANGED, Recalibration, before_audits
+from bilex_workbench.database import Database
+from bilex_workbench.statistics import UNCHANGED, Recalibration, before_audits
 
 if TYPE_CHECKING:
     from bilex.search.cpu import ServedKeys
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 STORED_CANDIDATES = 10
 STORED = np.dtype([("rows", "<i4"), ("scores", "<f4"), ("confidence", "<f4"), ("known", "?")])  # as Proposals
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
-QUERIES: dict[Direction, Side] = {"forward": "source", "backward": "target"}
-KEYS: dict[Direction, Side] = {"forward": "target", "backward": "source"}
 LONGEST_WAIT = 30.0  # seconds for a search
 _BUSY_SECONDS, _IDLE_SECONDS = 0.5, 10.0
 _MOST_COMPLETIONS = 20_000
@@ -82,31 +80,20 @@ class _KeySearch:
 
 
 class ServedSpace(Space):
-    """A `Space` whose searches share prepared keys, so that one query takes milliseconds."""
+    """The vocabularies and CSLS terms of a `Space`, with prepared keys: one query takes milliseconds."""
 
-    lowercase = False
-
-    @classmethod
-    def of(cls, space: Space, lowercase: bool) -> ServedSpace:
-        """The same vocabularies and CSLS terms, for serving."""
-        served = cls(space.source, space.target, space.metric, "cpu")
-        served.set_neighbourhoods(*space.neighbourhoods())
-        served.lowercase = lowercase
-        return served
-
-    @cached_property
-    def keys(self) -> dict[Side, Keys]:
-        """The searchable keys of each language."""
-        r_source, r_target = self.neighbourhoods()
-        return {"source": Keys(self.source, r_source), "target": Keys(self.target, r_target)}
+    def __init__(self, space: Space, lowercase: bool, keys: Sequence[Keys] = ()) -> None:
+        super().__init__(space.source, space.target, space.metric, "cpu")
+        self.set_neighbourhoods(*space.neighbourhoods())
+        self.lowercase = lowercase
+        found = keys or map(Keys, (self.source, self.target), self.neighbourhoods())
+        self.keys: dict[Side, Keys] = dict(zip(SIDES, found, strict=True))
 
     def reversed(self) -> ServedSpace:
         """The same space from target to source, with the same keys."""
-        made = ServedSpace(self.target, self.source, self.metric, "cpu")
-        made.set_neighbourhoods(*self.neighbourhoods()[::-1])
-        made.lowercase = self.lowercase
-        made.__dict__["keys"] = {"source": self.keys["target"], "target": self.keys["source"]}
-        return made
+        turned = Space(self.target, self.source, self.metric, "cpu")
+        turned.set_neighbourhoods(*self.neighbourhoods()[::-1])
+        return ServedSpace(turned, self.lowercase, [self.keys["target"], self.keys["source"]])
 
     def words(self, side: Side) -> WordVectors:
         """The vocabulary of one language."""
@@ -118,17 +105,33 @@ class ServedSpace(Space):
         found = rows.get(word)
         return rows.get(word.lower()) if found is None and self.lowercase else found
 
+    @cached_property
+    def _alphabetical(self) -> list[int]:
+        words = self.source.index_to_key
+        return sorted(range(len(words)), key=words.__getitem__)
+
+    def completions(self, text: str, k: int) -> list[str]:
+        """At most k source words that begin with a text, most frequent first."""
+        words, order = self.source.index_to_key, self._alphabetical
+        start = bisect_left(order, text, key=words.__getitem__)
+        stop = bisect_left(order, text + "\U0010ffff", key=words.__getitem__)
+        rows = sorted(order[start : min(stop, start + _MOST_COMPLETIONS)])
+        return showable(words[row] for row in rows)[:k]
+
     def release_pages(self) -> None:
         """Release the pages of the vectors' files that were read."""
         for words in (self.source, self.target):
             _release_pages(np.asarray(words.vectors))
 
     def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
-        return _KeySearch(self.keys[KEYS[direction]], penalised=penalty is not None)
+        return _KeySearch(self._searched(direction), penalised=penalty is not None)
 
     def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
-        near, _ = self.keys[KEYS[direction]].top_k(vectors, neighbours, penalised=False)
+        near, _ = self._searched(direction).top_k(vectors, neighbours, penalised=False)
         return np.asarray(near.mean(axis=1, dtype=np.float64), dtype=np.float32)
+
+    def _searched(self, direction: Direction) -> Keys:
+        return self.keys["target" if direction == "forward" else "source"]
 
 
 def _release_pages(array: Floats) -> None:
@@ -213,21 +216,19 @@ class Engine:
         self.folder, self.database = folder, database
         self.fingerprint = sha256(folder / CHECKSUMS)
         opened = Translator.load(folder, verify=False, device="cpu")
-        words = whole = ServedSpace.of(opened.space, opened.lowercase)
+        words = whole = ServedSpace(opened.space, opened.lowercase)
         if opened.whole_space is not opened.space:  # words, then phrases of the seeds
-            whole = ServedSpace.of(opened.whole_space, opened.lowercase)
+            whole = ServedSpace(opened.whole_space, opened.lowercase)
         self.space = whole
         self.spaces: dict[Direction, ServedSpace] = {"forward": whole, "backward": whole.reversed()}
         # The review file knows a model by its fingerprint before corrections.
         self.base, own, self.applied = before_audits(folder, self.fingerprint, opened.calibration)
         self.translator = opened.with_parts(space=words, whole_space=whole, calibration=own)
-        with database.reading() as db:
-            change = Recalibration(**(fact(db, "recalibration") or {}))
+        change = Recalibration(**(database.fact("recalibration") or {}))
         self.recalibration = change if change.model in (None, self.fingerprint) else UNCHANGED
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored
         self.encoder_open = all(reader.kind == "subwords" for reader in self.translator.unknown)
         self._opening_encoder = threading.Lock()
-        self._alphabetical: dict[Direction, list[int]] = {}
         self._requested = -_BUSY_SECONDS
         self._searches = Searches(self.translator, self._before_and_after_search)
         self.close = self._searches.close
@@ -261,7 +262,7 @@ class Engine:
         """The best translations of a word, without words too long to show."""
         found = self._stored(word, k, direction, retrieval)
         if found is None:
-            if self.space.row(word, QUERIES[direction]) is None:
+            if self.spaces[direction].row(word) is None:
                 self.open_encoder()
             found = self._searches.submit(word, k, direction, retrieval).result(LONGEST_WAIT)
         return self._shown(found, direction, retrieval)
@@ -270,7 +271,7 @@ class Engine:
         """The same for the event loop, which serves a third more requests than a thread for each."""
         found = self._stored(word, k, direction, retrieval)
         if found is None:
-            if self.space.row(word, QUERIES[direction]) is None:
+            if self.spaces[direction].row(word) is None:
                 await run_in_threadpool(self.open_encoder)
             search = asyncio.wrap_future(self._searches.submit(word, k, direction, retrieval))
             found = await asyncio.wait_for(search, LONGEST_WAIT)
@@ -288,14 +289,15 @@ class Engine:
 
     def _stored(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer | None:
         """The answer from stored candidates, where the table has them."""
-        row = self.space.row(word, QUERIES[direction])
+        space = self.spaces[direction]
+        row = space.row(word)
         if retrieval != "csls" or k > STORED_CANDIDATES or row is None or row >= self.stored[direction]:
             return None
         with self.database.reading() as db:
             stored = candidates(db, row, direction)
         if stored is None:
             return None
-        words = self.space.words(KEYS[direction]).index_to_key
+        words = space.target.index_to_key
         found = (
             Translation(words[at], score, None if np.isnan(sure) else sure, at + 1, known)
             for at, score, sure, known in stored[:k].tolist()
@@ -310,17 +312,6 @@ class Engine:
                     for reader in self.translator.unknown:
                         reader.vectors(["a"], "source")
                 self.encoder_open = True
-
-    def completions(self, text: str, k: int, direction: Direction) -> list[str]:
-        """At most k words of the query language that begin with a text, most frequent first."""
-        words = self.space.words(QUERIES[direction]).index_to_key
-        if direction not in self._alphabetical:
-            self._alphabetical[direction] = sorted(range(len(words)), key=words.__getitem__)
-        order = self._alphabetical[direction]
-        start = bisect_left(order, text, key=words.__getitem__)
-        stop = bisect_left(order, text + "\U0010ffff", key=words.__getitem__)
-        rows = sorted(order[start : min(stop, start + _MOST_COMPLETIONS)])
-        return showable(words[row] for row in rows)[:k]
 
 
 def candidates(db: sqlite3.Connection, row: int, direction: Direction) -> npt.NDArray[Any] | None:

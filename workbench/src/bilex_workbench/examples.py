@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ import numpy as np
 from fastapi import APIRouter
 
 from bilex.core.errors import BilexError
-from bilex.core.files import temporary_path
+from bilex.core.files import opened, temporary_path
 from bilex.core.progress import SILENT, Progress
-from bilex.model.space import Side
+from bilex.core.reading import Source
+from bilex.model.space import SIDES, Side
 from bilex_workbench import api
 from bilex_workbench.entries import forms_of
-from bilex_workbench.workbench import Book, BookOf, Reader
+from bilex_workbench.precompute import Book
+from bilex_workbench.workbench import BookOf, Reader
 
 router = APIRouter(tags=["table"])
 _APPLICATION = 0x62697863  # "bixc"
@@ -34,7 +36,6 @@ _MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11  # in a sentence
 _NEIGHBOURS, _FREQUENT = 20, 20_000  # how many words near a word, among the most frequent ones
 _READ = 1_000  # sentences with the rarer of two words in which the other is searched
-_SIDES = ("source", "target")
 Row = tuple[str, str, int]  # both sentences and their number
 
 
@@ -145,17 +146,13 @@ def _files(name: str | None) -> list[Path]:
 
 def _lines(files: Sequence[Path], advance: Callable[[float], None]) -> Iterator[str]:
     for path in files:
-        try:
-            with path.open("rb") as raw:
-                packed, done = raw.peek(2)[:2] == b"\x1f\x8b", 0
-                for number, line in enumerate(gzip.GzipFile(fileobj=raw) if packed else raw, 1):
-                    yield line.decode("utf-8", "replace").strip()
-                    if number % _LINES == 0:
-                        advance(raw.tell() - done)
-                        done = raw.tell()
-                advance(raw.tell() - done)
-        except (OSError, EOFError) as error:
-            raise BilexError(f"{path}: cannot be read ({error}).") from error
+        with opened(path) as file:
+            source = Source(file, str(path), path.stat().st_size)
+            for number, line in enumerate(iter(partial(source.read, 0, longest_line=-1), b""), 1):
+                yield line.decode("utf-8", "replace").strip()
+                if number % _LINES == 0:
+                    advance(source.newly_used())
+            advance(source.newly_used())
 
 
 def _sentences(sides: Sequence[Iterator[str]], counts: list[int]) -> Iterator[tuple[int, str, str]]:
@@ -220,7 +217,7 @@ class Corpus:
         one_side = [words[0], []], [[], words[1]]
         return {
             "parallel": _best(self._pairs(words, found), words, near[0] | near[1], k),
-            **{name: _best(found[side], one_side[side], near[side], k) for side, name in enumerate(_SIDES)},
+            **{name: _best(found[side], one_side[side], near[side], k) for side, name in enumerate(SIDES)},
         }
 
     def _rows(self, side: int, words: Sequence[str], other: re.Pattern[str] | None = None) -> list[Row]:
@@ -231,7 +228,7 @@ class Corpus:
         with self._lock:
             rows = self._connection.execute(
                 "SELECT source, target, rowid FROM sentences WHERE sentences MATCH ? LIMIT ?",
-                (f"{_SIDES[side]} : ({query})", _READ if other else _RANKED),
+                (f"{SIDES[side]} : ({query})", _READ if other else _RANKED),
             )
             return list(islice((row for row in rows if not other or other.search(row[1 - side])), _RANKED))
 
@@ -267,9 +264,9 @@ def _best(
     once = {next(text for text, found in zip(row[:2], words, strict=True) if found): row for row in rows}
     best: list[dict[str, Any]] = []
     for text in sorted(once, key=lambda text: _worth(text, near), reverse=True):
-        marked = {
+        marked: dict[str, Any] = {
             name: {"text": sentence, "marks": [one.span() for one in _pattern(found).finditer(sentence)]}
-            for name, sentence, found in zip(_SIDES, once[text][:2], words, strict=True)
+            for name, sentence, found in zip(SIDES, once[text][:2], words, strict=True)
             if found
         }
         if all(one["marks"] for one in marked.values()):

@@ -23,9 +23,8 @@ from bilex.model.storage import is_model, read_provenance
 from bilex_workbench import api
 from bilex_workbench.database import set_facts
 from bilex_workbench.decisions import all_outcomes
-from bilex_workbench.jobs import JobAnswer
 from bilex_workbench.versions import earlier_models, fingerprint, remove_model
-from bilex_workbench.workbench import Bench, ModelAnswer, PolledBench, Workbench
+from bilex_workbench.workbench import Bench, JobAnswer, ModelAnswer, PolledBench, Workbench
 
 router = APIRouter(tags=["learn"])
 # Measured for real retrainings (research/workbench.md): seconds to start and per decided pair, and products
@@ -154,14 +153,14 @@ KeptAnswer = api.response("KeptAnswer", model=ModelAnswer)
 @router.get("/api/job", response_model=JobOf)
 def job(bench: PolledBench) -> Any:
     """The current or last job."""
-    return {"job": bench.jobs.describe()}
+    return {"job": bench.job}
 
 
 @router.post("/api/job/cancel", response_model=StartedJob, responses=api.problems(409))
 def cancel_job(bench: Bench) -> Any:
     """End the job; nothing of it is kept."""
-    bench.jobs.cancel()
-    return {"job": bench.jobs.describe()}
+    bench.cancel_job()
+    return {"job": bench.job}
 
 
 _EVENTS = {
@@ -177,7 +176,7 @@ async def job_events(bench: Bench, request: Request) -> StreamingResponse:
     async def events() -> AsyncIterator[str]:
         seen, sent = None, time.monotonic()
         while not await request.is_disconnected():
-            found = bench.jobs.describe()
+            found = bench.job
             data = "null" if found is None else found.model_dump_json()
             state = "" if found is None else found.model_dump_json(exclude={"seconds"})
             if state != seen:
@@ -265,7 +264,7 @@ def learn(bench: Bench, body: LearnIn) -> Any:
             set_facts(db, waiting=result, last_learning=last)
 
     order = {"model": str(folder), "output": str(versions.retrained), **learned}
-    return {"job": bench.jobs.start("learn", order, finish)}
+    return {"job": bench.start_job("learn", order, finish)}
 
 
 @router.get("/api/learn/estimate", response_model=EstimateAnswer)
@@ -274,7 +273,7 @@ def estimate_learning(bench: Bench) -> Any:
     learned = material(bench, _HELD_OUT)
     decisions = len(learned["accepted"]) + len(learned["rejected"])
     translator, space = bench.engine.translator, bench.engine.space
-    last = bench.versions.fact("last_learning")
+    last = bench.database.fact("last_learning")
     known = set(translator.seeds.pairs)
     fresh = {source for source, target in learned["accepted"] if (source, target) not in known}
     refit, own = refits(translator, len(fresh - set(learned["held_out"]))), translator.provenance.fit_seconds
@@ -392,7 +391,7 @@ def discard_model(bench: Bench) -> Any:
 def model_versions(bench: Bench) -> Any:
     """The current model and the earlier ones that can be restored."""
     folder = bench.engine.folder  # 503 where no model is open
-    about, measured = bench.versions.fact("earlier", {}), bench.versions.fact("measured", {})
+    about, measured = bench.database.fact("earlier", {}), bench.database.fact("measured", {})
 
     def described(place: Path) -> dict[str, Any]:
         made = read_provenance(place)

@@ -12,15 +12,14 @@ from starlette.responses import JSONResponse
 
 import bilex
 from bilex.model.answers import Translation, closest_spellings
-from bilex.model.space import Direction, Floats, Retrieval, Side
+from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side
 from bilex_workbench import api
-from bilex_workbench.engine import QUERIES, Engine, ServedSpace
+from bilex_workbench.engine import Engine, ServedSpace
 from bilex_workbench.workbench import Bench, ModelAnswer, PolledBench
 
 router = APIRouter(tags=["look"])
 _DEEPEST_RANK = 100
 _POOL = 3  # times as many words as are shown compete in a view
-_SIDES: tuple[Side, Side] = ("source", "target")
 DirectionQuery = Annotated[Direction, Query()]
 
 
@@ -135,7 +134,7 @@ async def translate(
 ) -> Any:
     """The best translations of a word; a word outside the vocabulary waits for the language model."""
     found = await bench.engine.answer(word, k, direction, retrieval)
-    row = bench.engine.space.row(word, QUERIES[direction])
+    row = bench.engine.spaces[direction].row(word)
     near = [] if found.known else await run_in_threadpool(lambda: found.suggestions)
     answer = {
         "word": word,
@@ -152,14 +151,13 @@ def suggestions(
     bench: Bench, word: api.TextQuery = "", direction: DirectionQuery = "forward", k: api.K = 8
 ) -> Any:
     """Words that begin with the text, and the closest spellings if it is no word itself."""
-    space, side = bench.engine.space, QUERIES[direction]
+    space = bench.engine.spaces[direction]
     typed = word.lower() if space.lowercase else word
-    known = space.row(word, side) is not None
-    completions = bench.engine.completions(typed, k, direction) if typed else []
+    known = space.row(word) is not None
+    completions = space.completions(typed, k) if typed else []
     spellings: list[str] = []
     if word and not known and len(completions) < k:  # comparing spellings takes longest
-        found = closest_spellings(typed, space.words(side).index_to_key, k)
-        spellings = api.showable(found)
+        spellings = api.showable(closest_spellings(typed, space.source.index_to_key, k))
     return {"word": word, "known": known, "completions": completions, "spellings": spellings}
 
 
@@ -195,17 +193,18 @@ def neighbourhood(
     bench: Bench, word: api.WordQuery, direction: DirectionQuery = "forward", k: api.K = 20
 ) -> Any:
     """A word and its nearest words in both languages, placed by two principal components of their vectors."""
-    space, side = bench.engine.space, QUERIES[direction]
+    space = bench.engine.space
+    side: Side = "source" if direction == "forward" else "target"
     word, row, vector = _vector(space, word, side)
     rows: dict[Side, list[int]] = {
-        one: [near for near, _ in _nearest(space, vector, one, k)] for one in _SIDES
+        one: [near for near, _ in _nearest(space, vector, one, k)] for one in SIDES
     }
     rows[side] = [row, *(one for one in rows[side] if one != row)][:k]
-    vectors = np.concatenate([np.array(space.words(one).vectors[rows[one]], np.float32) for one in _SIDES])
+    vectors = np.concatenate([np.array(space.words(one).vectors[rows[one]], np.float32) for one in SIDES])
     u, s, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     places = np.pad((u * s)[:, :2], ((0, 0), (0, max(0, 2 - len(s)))))
     places /= float(np.abs(places).max()) or 1.0
-    shown = [(one, at) for one in _SIDES for at in rows[one]]
+    shown = [(one, at) for one in SIDES for at in rows[one]]
     points = [
         {
             "id": number,
@@ -259,24 +258,24 @@ def _views(engine: Engine, own: dict[Side, str], k: int) -> list[dict[str, Any]]
 
     space = engine.space
     pools: dict[Side, list[str]] = {}
-    for side in _SIDES:
+    for side in SIDES:
         keys = space.words(side).index_to_key
-        near = [_nearest(space, _vector(space, own[one], one)[2], side, _POOL * k) for one in _SIDES]
+        near = [_nearest(space, _vector(space, own[one], one)[2], side, _POOL * k) for one in SIDES]
         words = api.showable(keys[row] for found in near for row, _ in found)
         pools[side] = list(dict.fromkeys([own[side], *words]))
     model = {
         side: np.asarray(space.words(side).vectors[space.words(side).rows(pools[side])], np.float32)
-        for side in _SIDES
+        for side in SIDES
     }
     reader = next(iter(engine.translator.unknown), None)
     if reader is None or reader.kind == "subwords":
         return [_view("vectors", pools, model, k)]
     if isinstance(reader, FromEncoder):
-        encoded = {side: reader.encoded(pools[side]) for side in _SIDES}
-        static = {side: other_view(model[side], encoded[side], reader.mixing) for side in _SIDES}
+        encoded = {side: reader.encoded(pools[side]) for side in SIDES}
+        static = {side: other_view(model[side], encoded[side], reader.mixing) for side in SIDES}
         return [_view("vectors", pools, static, k), _view("language model", pools, encoded, k)]
     alone = {}
-    for side in _SIDES:
+    for side in SIDES:
         read = reader.vectors(pools[side], side)
         alone[side] = np.stack([np.zeros(space.dim, np.float32) if row is None else row for row in read])
     return [

@@ -1,7 +1,8 @@
-"""Fill the table of entries in the background: every word with its best translations, kind and priority.
+"""The dictionary in one direction: its review file and its table, which is filled in the background.
 
-The most frequent words come first. Few words are searched at a time, and hardly any while requests come. A
-server that is started again continues where it was.
+The table has every word with its best translations, kind and priority, the most frequent words first. Few
+words are searched at a time, and hardly any while requests come. A server that is started again continues
+where it was.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +22,15 @@ import numpy.typing as npt
 from bilex.fit.calibration import Numbers
 from bilex.model.answers import Proposals, doubtful_seeds
 from bilex.model.space import Direction, Rows
-from bilex_workbench.api import LONGEST_WORD
-from bilex_workbench.database import Database, fact, set_facts
+from bilex_workbench.api import LONGEST_WORD, ProblemError, Response
+from bilex_workbench.database import Database, fact, review_file, set_facts
 from bilex_workbench.decisions import cover_forms, refresh
-from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine, candidates
-from bilex_workbench.intervals import or_none
+from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine, ServedSpace, candidates
 from bilex_workbench.kinds import Kinds
-from bilex_workbench.recalibration import UNCHANGED
+from bilex_workbench.statistics import UNCHANGED, FrequencyBand, frequency_bands, or_none
+
+if TYPE_CHECKING:
+    from bilex_workbench.workbench import Workbench
 
 _BLOCK, _IDLE_BLOCK = 32, 256  # words per search and transaction; the latter if no request came for a while
 _PAUSE, _BUSY_PAUSE, _LONGEST_PAUSE, _LOOK_EVERY = 0.01, 0.05, 1.0, 0.2
@@ -99,10 +103,9 @@ class Precompute(threading.Thread):
         self.total = len(self.space.source)
         self.error: str | None = None
         self._stopped = threading.Event()
-        with database.reading() as db:
-            current = fact(db, "entries_of") == engine.base
-            self.done = min(self.total, fact(db, "entries_done", 0)) if current else 0  # words with an entry
-            self.complete = fact(db, "entries_complete") == engine.base  # whether all columns are filled
+        done = database.fact("entries_done", 0) if database.fact("entries_of") == engine.base else 0
+        self.done = min(self.total, done)  # words with an entry
+        self.complete = database.fact("entries_complete") == engine.base  # whether all columns are filled
 
     def stop(self) -> None:
         """End after the current block."""
@@ -114,14 +117,12 @@ class Precompute(threading.Thread):
         """Fill what is missing."""
         try:
             self._reset()
+            while not self.forward and self.engine.database.fact("entries_complete") != self.engine.base:
+                self._give_way()
+                time.sleep(_LOOK_EVERY)
+            self._fill(self.direction)
             if self.forward:
-                self._fill("forward", "entries_done", self.total)
-                self._fill("backward", "answers_done", len(self.space.target))
-            else:
-                while self._read_fact("entries_complete", self.engine.database) != self.engine.base:
-                    self._give_way()
-                    time.sleep(_LOOK_EVERY)
-                self._fill("backward", "entries_done", self.total)
+                self._fill("backward")
             if not self.complete:
                 self._mark_mutual()
             for keys in self.space.keys.values():
@@ -131,10 +132,6 @@ class Precompute(threading.Thread):
             pass
         except (sqlite3.Error, OSError, ValueError, RuntimeError) as error:  # also while the process ends
             self.error = f"The table could not be filled ({error}); restart the server."
-
-    def _read_fact(self, name: str, database: Database | None = None) -> object:
-        with (database or self.database).reading() as db:
-            return fact(db, name)
 
     def _give_way(self) -> None:
         """Wait while requests come, but go on a little even if they never stop."""
@@ -155,7 +152,7 @@ class Precompute(threading.Thread):
 
     def _reset(self) -> None:
         """Start from nothing if the file was filled from another model."""
-        if self._read_fact("entries_of") == self.engine.base:
+        if self.database.fact("entries_of") == self.engine.base:
             return
         words = "\n".join(self.space.source.index_to_key).encode("utf-8", "surrogatepass") + b"\n"
         vocabulary = hashlib.sha256(words).hexdigest()  # tells whether rows still mean the same words
@@ -167,13 +164,13 @@ class Precompute(threading.Thread):
             set_facts(db, vocabulary=vocabulary, entries_of=self.engine.base, entries_complete=None)
             set_facts(db, entries_done=0, answers_done=0, lemmatised=None)
 
-    def _fill(self, direction: Direction, done_fact: str, total: int) -> None:
+    def _fill(self, direction: Direction) -> None:
         """Translate all words of one language, and write their entries if they are this table's."""
         search = self.engine.translator.proposer(direction, "csls")
         propose = search if self.forward else lambda rows, k: self._stored(rows)
-        with self.database.reading() as db:
-            done = fact(db, done_fact, 0)
         own = direction == self.direction
+        done_fact = "entries_done" if own else "answers_done"
+        done, total = self.database.fact(done_fact, 0), len(self.engine.spaces[direction].source)
         if own and done < total:
             kinds = self._find_kinds()
             sampled = [leads(propose(rows, STORED_CANDIDATES)) for rows in self._blocks(sample_rows(total))]
@@ -211,7 +208,7 @@ class Precompute(threading.Thread):
         """What finds kinds and headwords; the headwords are stored for later starts."""
         source, target = self.engine.translator.provenance.languages
         kinds = Kinds(self.space, (source, target) if self.forward else (target, source), self._give_way)
-        if self._read_fact("lemmatised") is None:
+        if self.database.fact("lemmatised") is None:
             with self.database.writing() as db:
                 db.execute("DELETE FROM forms")
                 for side, words in enumerate((self.space.source, self.space.target)):
@@ -324,3 +321,91 @@ def _store_candidates(db: sqlite3.Connection, direction: Direction, rows: Rows, 
         for row, answers in zip(rows.tolist(), made, strict=True)
     ]
     db.executemany("INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)", values)
+
+
+class Filled(Response):
+    """How far the table is filled."""
+
+    done: int
+    total: int
+    complete: bool
+
+
+def not_ready() -> ProblemError:
+    """What to raise where no model is open."""
+    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")
+
+
+class Book:
+    """The dictionary in one direction: its review file, table, vocabulary and languages.
+
+    Target to source has its own review file; it is made, and its table filled, at the first request.
+    """
+
+    def __init__(self, bench: Workbench, direction: Direction) -> None:
+        self.bench, self.direction = bench, direction
+        self.opened: Database | None = None
+        self.filling: Precompute | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def database(self) -> Database:
+        """The review file."""
+        with self._lock:
+            if self.opened is None:
+                if self.direction == "forward" or self.bench.book.opened is None:
+                    raise not_ready()
+                self.opened = Database(review_file(self.bench.model_folder, self.direction))
+            return self.opened
+
+    @property
+    def engine(self) -> Engine:
+        """The open model, from which the table is filled."""
+        engine = self.bench.engine
+        self.fill(engine)
+        return engine
+
+    def fill(self, engine: Engine) -> None:
+        """Start to fill the table from a model, unless that was done before."""
+        with self._lock:
+            if self.filling is None or self.filling.engine is not engine:
+                self.stop_filling()
+                self.filling = Precompute(engine, self.database, self.direction)
+                if self.bench.settings.fill:
+                    self.filling.start()
+
+    @property
+    def space(self) -> ServedSpace:
+        """The two vocabularies, in this direction."""
+        return self.engine.spaces[self.direction]
+
+    @property
+    def bands(self) -> list[FrequencyBand]:
+        """The frequency bands of the vocabulary."""
+        return frequency_bands(len(self.space.source))
+
+    @property
+    def filled(self) -> Filled:
+        """How far the table is filled."""
+        filling = self.filling
+        if filling is None:
+            return Filled(done=0, total=0, complete=False)
+        return Filled(done=filling.done, total=filling.total, complete=filling.complete)
+
+    def exists(self) -> bool:
+        """Whether there is a review file."""
+        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
+
+    def stop_filling(self) -> None:
+        """Stop the thread that fills the table."""
+        if self.filling is not None:
+            self.filling.stop()
+            self.filling = None
+
+    def close(self) -> None:
+        """Close the review file."""
+        with self._lock:
+            self.stop_filling()
+            if self.opened is not None:
+                self.opened.close()
+                self.opened = None

@@ -26,12 +26,13 @@ from bilex_workbench.decisions import (
 )
 from bilex_workbench.decisions import undo as undo_decision
 from bilex_workbench.engine import STORED_CANDIDATES
-from bilex_workbench.entries import Row, entry_of, forms_of, listed, select_rows
+from bilex_workbench.entries import Filter, Row, entry_of, forms_of, select_rows
 from bilex_workbench.entries import router as table
-from bilex_workbench.intervals import FrequencyBand
-from bilex_workbench.kinds import KINDS, Kind
+from bilex_workbench.kinds import Kind
 from bilex_workbench.lookup import TranslationAnswer, neighbours
-from bilex_workbench.workbench import Book, BookOf, Reader
+from bilex_workbench.precompute import Book
+from bilex_workbench.statistics import FrequencyBand
+from bilex_workbench.workbench import BookOf, Reader
 
 router = APIRouter(tags=["review"])
 CANDIDATES = 9
@@ -44,11 +45,11 @@ _ORDERS = {
     "alphabet": "source_key, row",
 }
 _JUDGED = "undone IS NULL AND verdict <> 'skip'"
-_MODES = {  # conditions whose entries follow each other; each has an index
-    "first": ("fresh = 1", "status = 'unreviewed' AND fresh = 0", "status = 'skipped' AND fresh = 0"),
+_MODES = {  # conditions whose entries follow each other; each has an index, and ? is the reviewer
+    "first": ("fresh = 1", "status = 'unreviewed'", "status = 'skipped'"),  # only decided entries are fresh
     "second": (
         "decisions = 1 AND status IN ('accepted', 'corrected', 'rejected') AND "
-        f"source NOT IN (SELECT source FROM decisions WHERE reviewer = :reviewer AND {_JUDGED})",
+        f"source NOT IN (SELECT source FROM decisions WHERE reviewer = ? AND {_JUDGED})",
     ),
     "disagreements": ("status = 'disagreement'",),
     "skipped": ("status = 'skipped'",),
@@ -154,31 +155,29 @@ class Queue:
     kind: str = ""
     assignee: api.TextQuery = ""
 
-    def parts(self) -> list[str]:
-        """SQL conditions whose entries follow each other; `values` belong to them."""
-        more = " AND kind IN (SELECT value FROM json_each(:kinds))" if self.kind else ""
-        more += " AND assignee = :assignee" if self.assignee else ""
-        return [part + more for part in _MODES[self.mode]]
-
-    def values(self) -> dict[str, str]:
-        """The parameters of `parts`."""
-        kinds = json.dumps(listed(self.kind, "kind", KINDS))
-        return {"reviewer": self.reviewer, "kinds": kinds, "assignee": self.assignee}
+    def parts(self) -> list[tuple[str, list[Any]]]:
+        """SQL conditions whose entries follow each other, with their values."""
+        chosen, values = Filter(kind=self.kind, assignee=self.assignee).condition()
+        more = f" AND ({chosen}) IS TRUE" if values else ""  # which leaves the choice of an index to the mode
+        return [(part + more, [self.reviewer] * part.count("?") + values) for part in _MODES[self.mode]]
 
     def following(self, db: sqlite3.Connection, count: int, exclude: Sequence[str]) -> list[str]:
         """The next words."""
         found: list[str] = []
-        for part in self.parts():
-            query = f"SELECT source FROM entries WHERE {part} ORDER BY {_ORDERS[self.order]} LIMIT :limit"
-            rows = db.execute(query, {**self.values(), "limit": count + len(exclude)})
+        for part, values in self.parts():
+            if len(found) >= count:
+                break
+            query = f"SELECT source FROM entries WHERE {part} ORDER BY {_ORDERS[self.order]} LIMIT ?"
+            rows = db.execute(query, (*values, count + len(exclude)))
             found += [source for (source,) in rows if source not in exclude]
         return list(dict.fromkeys(found))[:count]
 
     def counts(self, db: sqlite3.Connection) -> dict[str, int]:
         """The progress of the review, of all and of one person."""
-        conditions = [*self.parts(), DECIDED]
-        counted = (f"SELECT count(*) FROM entries WHERE {condition}" for condition in conditions)
-        *left, decided = (db.execute(query, self.values()).fetchone()[0] for query in counted)
+        *left, decided = (
+            db.execute(f"SELECT count(*) FROM entries WHERE {part}", values).fetchone()[0]
+            for part, values in [*self.parts(), (DECIDED, [])]
+        )
         query = f"SELECT count(DISTINCT source) FROM decisions WHERE reviewer = ? AND {_JUDGED}"
         own = db.execute(query, (self.reviewer,)).fetchone()[0]
         return {"left": sum(left), "decided": decided, "decided_by_you": own}

@@ -53,13 +53,13 @@ _SECURITY = {
 
 def application(bench: Workbench, policy: AccessPolicy) -> AccessMiddleware:
     """The whole server as an ASGI application."""
-    uploads = Uploads(bench.settings.work, bench.settings.upload_limit)
+    bench.uploads = Uploads(bench.settings.work, bench.settings.upload_limit)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         bench.stop()
-        uploads.clear()
+        bench.uploads.clear()
 
     app = FastAPI(
         title="bilex workbench",
@@ -71,7 +71,7 @@ def application(bench: Workbench, policy: AccessPolicy) -> AccessMiddleware:
         generate_unique_id_function=lambda route: route.name,
         responses=api.problems(400, 401, 403, 408, 413, 422, 429, 503, 504),
     )
-    app.state.bench, app.state.uploads = bench, uploads
+    app.state.bench = bench
     for module in _MODULES:
         app.include_router(module.router)
     describe = app.openapi

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field, PrivateAttr
 from starlette.concurrency import run_in_threadpool
 
@@ -214,16 +214,8 @@ def inside(folder: Path | None, path: str) -> Path:
     raise api.ProblemError(404, "There is no such file in the allowed folder.")
 
 
-async def _uploads(request: Request) -> Uploads:
-    uploads: Uploads = request.app.state.uploads
-    return uploads
-
-
-UploadsOf = Annotated[Uploads, Depends(_uploads)]
-
-
 @router.get("/api/setup", response_model=SetupAnswer)
-def choices(bench: Bench, uploads: UploadsOf) -> Any:
+def choices(bench: Bench) -> Any:
     """The choices for a first fit."""
     folder = bench.settings.folder
     known = {
@@ -245,7 +237,7 @@ def choices(bench: Bench, uploads: UploadsOf) -> Any:
             {"name": name, "default": name == DEFAULT_METHOD, **about} for name, about in known.items()
         ],
         "language_models": [language_model],
-        "uploads": uploads.all(),
+        "uploads": bench.uploads.all(),
     }
 
 
@@ -272,9 +264,9 @@ def folder_contents(bench: Bench, path: Annotated[str, Query(max_length=4_000)] 
 
 
 @router.post("/api/setup/uploads", status_code=201, responses=api.problems(409, 413))
-def announce_upload(bench: Bench, uploads: UploadsOf, body: UploadIn) -> UploadAnswer:
+def announce_upload(bench: Bench, body: UploadIn) -> UploadAnswer:
     """Announce a file that will come in pieces."""
-    return uploads.start(body)
+    return bench.uploads.start(body)
 
 
 @router.put(
@@ -284,29 +276,28 @@ def announce_upload(bench: Bench, uploads: UploadsOf, body: UploadIn) -> UploadA
 )
 async def add_piece(
     bench: Bench,
-    uploads: UploadsOf,
     request: Request,
     number: str,
     offset: Annotated[int, Query(ge=0, le=1 << 50)],
 ) -> UploadAnswer:
     """Send the next piece of a file."""
-    return await run_in_threadpool(uploads.add, number, offset, await request.body())
+    return await run_in_threadpool(bench.uploads.add, number, offset, await request.body())
 
 
 @router.get("/api/setup/uploads/{number}", responses=api.problems(404))
-def upload(bench: Bench, uploads: UploadsOf, number: str) -> UploadAnswer:
+def upload(bench: Bench, number: str) -> UploadAnswer:
     """How much of a file has been received."""
-    return uploads.get(number)
+    return bench.uploads.get(number)
 
 
 @router.delete("/api/setup/uploads/{number}", status_code=204, responses=api.problems(404))
-def remove_upload(bench: Bench, uploads: UploadsOf, number: str) -> None:
+def remove_upload(bench: Bench, number: str) -> None:
     """Remove an upload."""
-    uploads.delete(number)
+    bench.uploads.delete(number)
 
 
 @router.post("/api/setup/fit", status_code=202, response_model=StartedJob, responses=api.problems(404, 409))
-def fit(bench: Bench, uploads: UploadsOf, body: FitIn) -> Any:
+def fit(bench: Bench, body: FitIn) -> Any:
     """Start the first fit in a separate process."""
     if body.method not in method_names():
         message = f"Method '{body.method[:60]}' is not known; use {', '.join(method_names())}."
@@ -321,8 +312,8 @@ def fit(bench: Bench, uploads: UploadsOf, body: FitIn) -> Any:
         if body.source is None or body.target is None:
             raise api.ProblemError(400, "Two vector files are needed, one for each language.")
         for name, chosen in (("source", body.source), ("target", body.target), ("seeds", body.seeds)):
-            order[name] = str(_path(bench, uploads, chosen)) if chosen else None
-    return {"job": bench.jobs.start("fit", order, lambda result: bench.take(Path(result["folder"])))}
+            order[name] = str(_path(bench, chosen)) if chosen else None
+    return {"job": bench.start_job("fit", order, lambda result: bench.take(Path(result["folder"])))}
 
 
 def _known_encoder(bench: Workbench, name: str | None) -> str | None:
@@ -346,9 +337,9 @@ def _output(bench: Workbench, name: str) -> Path:
     return output
 
 
-def _path(bench: Workbench, uploads: Uploads, chosen: FileIn) -> Path:
+def _path(bench: Workbench, chosen: FileIn) -> Path:
     if chosen.upload is not None:
-        return uploads.path(chosen.upload)
+        return bench.uploads.path(chosen.upload)
     if chosen.path is None:
         raise api.ProblemError(400, "Name a file of the allowed folder, or an upload.")
     return inside(bench.settings.folder, chosen.path)

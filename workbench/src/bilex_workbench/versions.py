@@ -51,14 +51,9 @@ class Versions:
         self._database, self._folder, self._limit = database, folder, limit
         self._previous, self.retrained = previous_folder(folder), retrained_folder(folder)
 
-    def fact(self, name: str, default: Any = None) -> Any:
-        """What the review file remembers about versions."""
-        with self._database.reading() as db:
-            return fact(db, name, default)
-
     def waiting(self) -> dict[str, Any] | None:
         """The comparison of a retrained model that waits for keep or discard; None if none does."""
-        found = self.fact("waiting")
+        found = self._database.fact("waiting")
         if found is None or not is_model(self.retrained):
             return None
         # A job that was killed before it compared leaves a model that the comparison is not about.
@@ -66,7 +61,7 @@ class Versions:
 
     def unfinished(self) -> dict[str, Any] | None:
         """A replacement whose folders were exchanged and which is not finished yet."""
-        begun = self.fact("replacing")
+        begun = self._database.fact("replacing")
         return dict(begun) if begun and fingerprint(self._folder) == begun["to"] else None
 
     def replace(self, place: Path, reason: str, measured: dict[str, Any]) -> None:

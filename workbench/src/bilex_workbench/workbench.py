@@ -1,18 +1,22 @@
-"""The server's state: the open model, its review files and tables, and the operation that runs."""
+"""The server's state: the open model, its review files and tables, and the operation or job that runs."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import secrets
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from bilex.core.errors import BilexError
 from bilex.core.files import restore
@@ -22,18 +26,19 @@ from bilex.core.manifest import CHECKSUMS
 from bilex.model.space import Direction
 from bilex.model.storage import StoredModel
 from bilex_workbench.api import ProblemError, Response
-from bilex_workbench.database import Database, fact, review_file
-from bilex_workbench.engine import Engine, ServedSpace
-from bilex_workbench.intervals import FrequencyBand, frequency_bands
-from bilex_workbench.jobs import JobAnswer, Jobs
-from bilex_workbench.precompute import Precompute
+from bilex_workbench.database import Database, now, review_file
+from bilex_workbench.engine import Engine
+from bilex_workbench.precompute import Book, Filled, not_ready
+from bilex_workbench.statistics import FrequencyBand, frequency_bands
 from bilex_workbench.versions import Versions
 
 if TYPE_CHECKING:
     from bilex_workbench.examples import Corpus
+    from bilex_workbench.setup import Uploads
 
 _RIGHT_TO_LEFT = ("ar", "arz", "azb", "ckb", "dv", "fa", "he", "mzn", "pnb", "ps", "sd", "ug", "ur", "yi")
 _CHECK_FOLDER_SECONDS = 1.0
+_TERMINATION_SECONDS = 10.0
 _OPERATIONS = {
     "load": "a model is being opened",
     "keep": "a retrained model is being kept",
@@ -45,6 +50,8 @@ _OPERATIONS = {
     "recalibrate": "confidences are being changed",
     "import": "a sheet is being imported",
 }
+JobKind = Literal["learn", "fit"]
+Finish = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -67,19 +74,31 @@ class Language(Response):
     rtl: bool
 
 
-class Filled(Response):
-    """How far the table is filled."""
-
-    done: int
-    total: int
-    complete: bool
-
-
 class Lemmatised(Response):
     """Whether each language has a lemmatiser."""
 
     source: bool
     target: bool
+
+
+class JobAnswer(Response):
+    """A long piece of work."""
+
+    id: str = Field(default_factory=lambda: secrets.token_hex(4))
+    kind: JobKind
+    state: Literal["running", "done", "failed", "cancelled"] = "running"
+    phase: str = "starting"
+    done: float = 0
+    total: float | None = None
+    message: str = ""
+    detail: str | None = None
+    started: str = Field(default_factory=now)
+    seconds: float = 0
+    _began: float = PrivateAttr(default_factory=time.monotonic)
+
+    def measure(self) -> None:
+        """Set how long the job has taken."""
+        self.seconds = round(time.monotonic() - self._began, 1)
 
 
 class ModelAnswer(Response):
@@ -107,87 +126,10 @@ class ModelAnswer(Response):
     backward: Filled | None = None
 
 
-def _not_ready() -> ProblemError:
-    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")
-
-
-class Book:
-    """The dictionary in one direction: its review file, table, vocabulary and languages.
-
-    Target to source has its own review file; it is made, and its table filled, at the first request.
-    """
-
-    def __init__(self, bench: Workbench, direction: Direction) -> None:
-        self.bench, self.direction = bench, direction
-        self.opened: Database | None = None
-        self.filling: Precompute | None = None
-        self._lock = threading.RLock()
-
-    @property
-    def database(self) -> Database:
-        """The review file."""
-        with self._lock:
-            if self.opened is None:
-                if self.direction == "forward" or self.bench.book.opened is None:
-                    raise _not_ready()
-                self.opened = Database(review_file(self.bench.model_folder, self.direction))
-            return self.opened
-
-    @property
-    def engine(self) -> Engine:
-        """The open model, from which the table is filled."""
-        engine = self.bench.engine
-        self.fill(engine)
-        return engine
-
-    def fill(self, engine: Engine) -> None:
-        """Start to fill the table from a model, unless that was done before."""
-        with self._lock:
-            if self.filling is None or self.filling.engine is not engine:
-                self.stop_filling()
-                self.filling = Precompute(engine, self.database, self.direction)
-                if self.bench.settings.fill:
-                    self.filling.start()
-
-    @property
-    def space(self) -> ServedSpace:
-        """The two vocabularies, in this direction."""
-        return self.engine.spaces[self.direction]
-
-    @property
-    def bands(self) -> list[FrequencyBand]:
-        """The frequency bands of the vocabulary."""
-        return frequency_bands(len(self.space.source))
-
-    @property
-    def filled(self) -> Filled:
-        """How far the table is filled."""
-        filling = self.filling
-        if filling is None:
-            return Filled(done=0, total=0, complete=False)
-        return Filled(done=filling.done, total=filling.total, complete=filling.complete)
-
-    def exists(self) -> bool:
-        """Whether there is a review file."""
-        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
-
-    def stop_filling(self) -> None:
-        """Stop the thread that fills the table."""
-        if self.filling is not None:
-            self.filling.stop()
-            self.filling = None
-
-    def close(self) -> None:
-        """Close the review file."""
-        with self._lock:
-            self.stop_filling()
-            if self.opened is not None:
-                self.opened.close()
-                self.opened = None
-
-
 class Workbench:
     """The state of one server."""
+
+    uploads: Uploads
 
     def __init__(self, settings: Settings, model: Path | None = None) -> None:
         self.settings = settings
@@ -203,11 +145,12 @@ class Workbench:
         self._tried: tuple[int, ...] | None = None  # and which was tried last
         self._next_check = 0.0
         self._engine: Engine | None = None
+        self._job: JobAnswer | None = None
+        self._process: subprocess.Popen[bytes] | None = None  # of a job that can be cancelled
         self._lock = contextlib.ExitStack()  # holds the lock of the review file
         self._changing = threading.RLock()
         self.book, self.backward = Book(self, "forward"), Book(self, "backward")
         self.books: dict[Direction, Book] = {"forward": self.book, "backward": self.backward}
-        self.jobs = Jobs(self)
         if model is not None:
             self.take(model)
 
@@ -238,6 +181,79 @@ class Workbench:
             yield
         finally:
             self.end()
+
+    @property
+    def job(self) -> JobAnswer | None:
+        """The current or last job as it is now; None if there was none."""
+        job = self._job
+        if job is not None and job.state == "running":
+            job.measure()
+        return None if job is None else job.model_copy()
+
+    def start_job(self, kind: JobKind, order: dict[str, Any], finish: Finish) -> JobAnswer:
+        """Start a job in a process (`worker`); `finish` gets its result before its state becomes "done"."""
+        self.begin(kind)
+        try:
+            command = [sys.executable, "-m", "bilex_workbench.worker"]
+            pipe = subprocess.PIPE
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        except BaseException:
+            self.end()
+            raise
+        self._job, self._process = JobAnswer(kind=kind), process
+        arguments = (self._job, process, {"kind": kind, **order}, finish)
+        threading.Thread(target=self._watch, args=arguments, name="job", daemon=True).start()
+        return self._job.model_copy()
+
+    def cancel_job(self) -> None:
+        """End the job; nothing of it is kept."""
+        with self._operation_lock:
+            job, process, self._process = self._job, self._process, None
+            if job is None or process is None:
+                raise ProblemError(409, "No job is running that could be cancelled.")
+            job.measure()
+            job.state = "cancelled"
+        process.terminate()
+        try:
+            process.wait(_TERMINATION_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        self.end()
+
+    def _watch(
+        self, job: JobAnswer, process: subprocess.Popen[bytes], order: dict[str, Any], finish: Finish
+    ) -> None:
+        """Send the order, follow the progress, and finish the job."""
+        assert process.stdin is not None and process.stdout is not None
+        result = None
+        try:
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+            process.stdin.flush()  # it stays open: the process ends when the server does
+            for line in process.stdout:
+                report = json.loads(line)
+                result = report.pop("result", None)
+                for name, value in report.items():
+                    setattr(job, name, value)
+        except (OSError, ValueError) as error:
+            job.detail = f"The job ended unexpectedly ({error})."
+        code = process.wait()
+        process.stdout.close()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with self._operation_lock:
+            if job.state != "running":
+                return
+            self._process = None  # it can no longer be cancelled
+        if job.detail is None and result is None:
+            job.detail = f"The job ended unexpectedly (exit code {code}); try fewer words or another method."
+        if job.detail is None and result is not None:
+            try:
+                finish(result)
+            except Exception as error:
+                job.detail = str(error)
+        self.end()
+        job.measure()
+        job.state = "failed" if job.detail else "done"
 
     def take(self, model: Path) -> None:
         """Serve a model: check it, lock its review file, and load it in the background."""
@@ -316,7 +332,7 @@ class Workbench:
     def model_folder(self) -> Path:
         """The folder of the model."""
         if self.folder is None:
-            raise _not_ready()
+            raise not_ready()
         return self.folder
 
     @property
@@ -326,7 +342,7 @@ class Workbench:
         if self.state == "failed":
             raise ProblemError(503, self.detail or "The model could not be opened.")
         if self._engine is None:
-            raise _not_ready()
+            raise not_ready()
         return self._engine
 
     def note_request(self) -> None:
@@ -360,7 +376,7 @@ class Workbench:
             progress=self.progress,
             detail=self.detail or (filling.error if filling else None),
             generation=self.generation,
-            job=self.jobs.describe(),
+            job=self.job,
         )
         if self.folder is None:
             return found
@@ -368,8 +384,7 @@ class Workbench:
         more |= {"corpus": self.corpus is not None, "entries": self.book.filled}
         if self._engine is not None and self.book.opened is not None:
             made, space = self._engine.translator.provenance, self._engine.space
-            with self.book.opened.reading() as db:
-                lemmas = fact(db, "lemmatised")
+            lemmas = self.book.opened.fact("lemmatised")
             more |= {
                 "source": _language("source", made.source_language, len(space.source)),
                 "target": _language("target", made.target_language, len(space.target)),
@@ -402,7 +417,7 @@ class Workbench:
     def stop(self) -> None:
         """End everything, the job included."""
         with contextlib.suppress(ProblemError):
-            self.jobs.cancel()
+            self.cancel_job()
         with self._changing:
             self.close()
 

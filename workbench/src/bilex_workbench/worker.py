@@ -20,12 +20,13 @@ from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress, Task
 from bilex.data import sample_path
+from bilex.evaluation.without_gold import Share
 from bilex.fit.report import now
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.refine import refined
 from bilex.vectors import WordVectors
-from bilex_workbench.intervals import or_none, wilson
+from bilex_workbench.statistics import or_none
 
 _REPORT_SECONDS = 0.1
 _NICENESS = 5
@@ -129,9 +130,9 @@ def held_out_accuracy(
     for name, translator in (("before", before), ("after", after)):
         answers = translator.translate(words, 1, model_only=True) if words else []
         right.append([bool({one.word for one in answer} & {*held_out[answer.word]}) for answer in answers])
-        estimate = wilson(sum(right[-1]) / len(words), len(words)) if words else None
-        found[name] = estimate and estimate.share
-        found[f"{name}_interval"] = estimate and (estimate.low, estimate.high)
+        share = Share.of_count(sum(right[-1]), len(words)) if words else None
+        found[name] = share and share.share
+        found[f"{name}_interval"] = share and (share.low, share.high)
     pairs = list(zip(*right, strict=True))
     gained, lost = pairs.count((False, True)), pairs.count((True, False))
     return {**found, "gained": gained, "lost": lost, "verdict": sign_test(gained, lost)}

@@ -11,7 +11,7 @@ from running_server import Server
 from selenium.webdriver.common.keys import Keys
 
 from bilex.model import Translator
-from bilex_workbench.recalibration import Recalibration
+from bilex_workbench.statistics import Recalibration
 
 pytestmark = pytest.mark.slow
 

@@ -177,8 +177,8 @@ def status_review(model: str, *, direction: Direction = "forward", json: bool = 
     """
     from bilex.model.storage import StoredModel
     from bilex_workbench.decisions import STATUSES
-    from bilex_workbench.intervals import frequency_bands
     from bilex_workbench.review import status
+    from bilex_workbench.statistics import frequency_bands
 
     source_words, target_words = StoredModel.open(model, many=False).words.values()
     bands = frequency_bands(source_words if direction == "forward" else target_words)
