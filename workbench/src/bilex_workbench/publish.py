@@ -93,8 +93,8 @@ def chosen_entries(db: sqlite3.Connection, choice: Choice) -> Iterator[tuple[Ent
         message = "Name the least confidence (min_confidence) of entries that nobody confirmed."
         raise api.ProblemError(400, message)
     hidden, outcomes = listed(choice.without, "kind", KINDS), all_outcomes(db)
-    ranks = dict(db.execute("SELECT target, target_rank FROM entries").fetchall())
-    for row in db.execute("SELECT * FROM entries ORDER BY row"):
+    decided = "WHERE source IN (SELECT source FROM decisions)" if choice.which == "confirmed" else ""
+    for row in db.execute(f"SELECT * FROM entries {decided} ORDER BY row"):
         source, target, rank = row["source"], row["target"], row["row"] + 1
         found = outcomes.pop(source, None)
         if row["kind"] in hidden:
@@ -111,10 +111,17 @@ def chosen_entries(db: sqlite3.Connection, choice: Choice) -> Iterator[tuple[Ent
             if word in (shown, target):
                 yield replace(own, target=word), True
             else:
-                yield Entry(source, word, 0.0, None, rank, ranks.get(word) or 0, True), True
+                yield Entry(source, word, 0.0, None, rank, _target_rank(db, word) or 0, True), True
     for source, found in outcomes.items():  # words that the model does not have
         for word in found.accepted:
-            yield Entry(source, word, None, None, None, ranks.get(word), True), True
+            yield Entry(source, word, None, None, None, _target_rank(db, word), True), True
+
+
+def _target_rank(db: sqlite3.Connection, word: str) -> int | None:
+    """The rank of a target word; None if it is nobody's first translation."""
+    query = "SELECT target_rank FROM entries WHERE target_key = ? AND target = ?"
+    found = db.execute(query, (word.casefold(), word)).fetchone()
+    return None if found is None else int(found[0])
 
 
 def export(

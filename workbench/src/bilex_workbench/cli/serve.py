@@ -52,7 +52,7 @@ def command(
     --host needs --token or --password-file.
 
     Input:
-        --corpus: Text to show examples from: files, gzip too, or folders; '-' for none.
+        --corpus: Text to show examples from: files, packed or not, or folders; '-' for none.
             Indexed once.
         --folder FOLDER: Files for a first fit may be chosen from this folder.
     Access:
