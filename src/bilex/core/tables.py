@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pyarrow
     from rich.table import Table
 
-_POLARS = {str: "String", int: "Int64", float: "Float64", bool: "Boolean"}
 _ARROW = {str: "string", int: "int64", float: "float64", bool: "bool_"}
 _PANDAS = {str: "object", int: "int64", float: "float64", bool: "bool"}
 
@@ -52,9 +51,9 @@ class Tabular(ABC):
         Raises:
             BilexError: polars is not installed.
         """
-        library, types, columns = _library("polars"), self.column_types(), self.columns()
-        schema = {name: getattr(library, _POLARS[types[name]]) for name in columns}
-        frame: polars.DataFrame = library.DataFrame(columns, schema=schema)
+        types, columns = self.column_types(), self.columns()
+        schema = {name: types[name] for name in columns}
+        frame: polars.DataFrame = _library("polars").DataFrame(columns, schema=schema)
         return frame
 
     def to_arrow(self) -> pyarrow.Table:

@@ -23,7 +23,7 @@ from bilex.lexicon.entries import (
     parsed_facts,
 )
 from bilex.lexicon.formats.base import WriteOptions
-from bilex.lexicon.formats.xml import DECLARATION, Node, XmlFormat, elements, folded
+from bilex.lexicon.formats.xml import DECLARATION, Node, XmlFormat, element, elements, folded
 from bilex.lexicon.reading import Reading
 
 _SHOWN = 8
@@ -136,9 +136,7 @@ class TMX(MarkedFormat):
         for entry in dictionary.entries:
             facts = entry.facts()
             properties = "".join(
-                f'<prop type="{kind}">{escape(facts[name])}</prop>'
-                for kind, name in _PROPERTIES.items()
-                if name in facts
+                element("prop", facts.get(name, ""), f' type="{kind}"') for kind, name in _PROPERTIES.items()
             )
             yield (
                 f"<tu>{properties}<tuv xml:lang={source}><seg>{escape(entry.source)}</seg></tuv>"
@@ -195,14 +193,16 @@ class TBX(MarkedFormat):
         )
         for number, entry in enumerate(dictionary.entries, 1):
             basic = _PARTS_OF_SPEECH.get(entry.part_of_speech.casefold(), "other")
-            speech = f'<termNote type="partOfSpeech">{basic}</termNote>' if entry.part_of_speech else ""
+            speech = element("termNote", entry.part_of_speech and basic, ' type="partOfSpeech"')
             note = entry.note(without=("part_of_speech",) if basic == entry.part_of_speech else ())
-            noted = f"<note>{escape(note)}</note>" if note else ""
             terms = "".join(
                 f"<langSet xml:lang={code}><tig><term>{escape(word)}</term>{speech}{more}</tig></langSet>"
-                for code, word, more in ((source, entry.source, ""), (target, entry.target, noted))
+                for code, word, more in (
+                    (source, entry.source, ""),
+                    (target, entry.target, element("note", note)),
+                )
             )
-            definition = f'<descrip type="definition">{escape(entry.gloss)}</descrip>' if entry.gloss else ""
+            definition = element("descrip", entry.gloss, ' type="definition"')
             yield f'<termEntry id="c{number}">{definition}{terms}</termEntry>\n'
         yield "</body></text>\n</martif>\n"
 
@@ -370,7 +370,7 @@ class TEI(XmlFormat):
             f"<text xml:lang={source}><body>\n"
         )
         for (word, speech), entries in heads.items():
-            marked = f"<gramGrp><pos>{escape(speech)}</pos></gramGrp>" if speech else ""
+            marked = f"<gramGrp>{element('pos', speech)}</gramGrp>" if speech else ""
             senses = "".join(self._sense(entry, target) for entry in entries)
             yield f"<entry><form><orth>{escape(word)}</orth></form>{marked}{senses}</entry>\n"
         yield "</body></text>\n</TEI>\n"
@@ -378,18 +378,16 @@ class TEI(XmlFormat):
     @staticmethod
     def _sense(entry: Entry, target: str) -> str:
         certainty = f' cert="{number_text(entry.confidence)}"' if entry.confidence is not None else ""
-        note = entry.note(without=_TEI_ELEMENTS)
-        noted = f'<note type="comment">{escape(entry.comment)}</note>' if entry.comment else ""
-        noted += f'<note type="bilex">{escape(note)}</note>' if note else ""
-        head = f"<def>{escape(entry.gloss)}</def>" if entry.gloss else ""
-        head += "".join(f"<usg>{escape(one.strip())}</usg>" for one in entry.labels.split(",") if one.strip())
+        noted = element("note", entry.comment, ' type="comment"')
+        noted += element("note", entry.note(without=_TEI_ELEMENTS), ' type="bilex"')
+        labels = "".join(element("usg", label.strip()) for label in entry.labels.split(","))
         translated = f'<cit type="trans" xml:lang={target}'
         example = ""
         if entry.example:
-            sentence, _, other = map(escape, entry.example.partition(EXAMPLE))
-            other = f"{translated}><quote>{other}</quote></cit>" if other else ""
-            example = f'<cit type="example"><quote>{sentence}</quote>{other}</cit>'
+            sentence, _, other = entry.example.partition(EXAMPLE)
+            other = f"{translated}>{element('quote', other)}</cit>" if other else ""
+            example = f'<cit type="example"><quote>{escape(sentence)}</quote>{other}</cit>'
         return (
-            f"<sense>{head}{translated}{certainty}><quote>{escape(entry.target)}</quote>{noted}</cit>"
-            f"{example}</sense>"
+            f"<sense>{element('def', entry.gloss)}{labels}{translated}{certainty}>"
+            f"<quote>{escape(entry.target)}</quote>{noted}</cit>{example}</sense>"
         )

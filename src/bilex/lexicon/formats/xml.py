@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, ClassVar
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
 from bilex.core import files
 from bilex.core.errors import BilexError
@@ -100,6 +101,11 @@ def elements(
         while chunk := file.read(_CHUNK):
             yield from parser.feed(chunk)
         yield from parser.feed(b"")
+
+
+def element(name: str, text: str, attributes: str = "") -> str:
+    """A text as an element of XML with that name; nothing if there is no text."""
+    return f"<{name}{attributes}>{escape(text)}</{name}>" if text else ""
 
 
 def folded(text: str) -> str:
