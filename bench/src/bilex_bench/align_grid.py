@@ -27,7 +27,7 @@ from bilex.core.progress import Progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.model import Translator
 from bilex.model.storage import holds_model
-from bilex_bench.datasets.folder import ALL, LANGUAGE, DataFolder, Dictionaries, PairFiles
+from bilex_bench.datasets.folder import ALL, LANGUAGE, DataFolder, Dictionaries, PairFiles, swapped
 from bilex_bench.results import Result, Setup
 from bilex_bench.toml_file import Strict, TomlFile
 from bilex_bench.work import Workplace, WorkPlan, guarded
@@ -149,8 +149,7 @@ class PairsFile:
         dictionaries: dict[str, PairFiles] = {}
         pairs, without_seeds = [], []
         for pair in dict.fromkeys(listed):
-            swapped = "-".join(reversed(pair.split("-")))
-            files = {name: home / content.seeds.format(name) for name in (pair, swapped)}
+            files = {name: home / content.seeds.format(name) for name in (pair, swapped(pair))}
             stored = next((name for name, found in files.items() if found.is_file()), None)
             if stored is not None:
                 pairs.append(pair)

@@ -18,6 +18,7 @@ from bilex.aligners import get_method
 from bilex.core.errors import BilexError, nearest_name
 from bilex.encoders.settings import DEFAULT_MIXING, TuningPreset, TuningSettings, lightened
 from bilex_bench.datasets import NO_SEEDS, DataFolder
+from bilex_bench.datasets.folder import swapped
 from bilex_bench.reported import LM_NAMES
 from bilex_bench.results import Mixing, Setup
 from bilex_bench.toml_file import Place, Strict, TomlFile, typed_values
@@ -368,7 +369,7 @@ class Grid:
 
 def _has(pairs: Collection[str], pair: str) -> bool:
     """Whether a pair is there in either direction: dictionaries are swapped if need be."""
-    return pair in pairs or "-".join(reversed(pair.split("-"))) in pairs
+    return pair in pairs or swapped(pair) in pairs
 
 
 def ready_grids() -> dict[str, str]:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pydantic_core
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_output, write_errors
 from bilex.core.locks import exclusive_lock
+from bilex.core.typed_json import plain
 from bilex.evaluation import Prediction
 from bilex_bench.results import DirectionName, Result, Setup, WordSample
 
@@ -360,11 +360,7 @@ def _explanation(error: sqlite3.Error) -> str:
 
 def _to_json(value: Any) -> str:
     """JSON that SQLite's own functions read: NaN and infinities are null, numpy's values plain ones."""
-
-    def plain(other: Any) -> Any:
-        return other.tolist() if isinstance(other, np.ndarray | np.generic) else str(other)
-
-    return pydantic_core.to_json(value, inf_nan_mode="null", fallback=plain).decode()
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _row(result: Result) -> dict[str, Any]:

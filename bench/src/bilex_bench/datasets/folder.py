@@ -169,8 +169,7 @@ class DataFolder:
     def _file(self, pair: str, seeds: str | None = None) -> tuple[Path, bool]:
         """A seed dictionary or, without a name, the test dictionary; whether it must be swapped."""
         where, stored = self.dictionaries.path, self.dictionaries.pairs
-        names = (pair, "-".join(reversed(pair.split("-"))))
-        found = next((name for name in names if name in stored), None)
+        found = next((name for name in (pair, swapped(pair)) if name in stored), None)
         if found is None:
             raise BilexError(f"{where}: has no dictionaries for '{pair}'; it has {listed(stored, _SHOWN)}.")
         files = stored[found]
@@ -204,7 +203,7 @@ def find_dictionaries(folder: Path, depth: int = _DEEPEST) -> Iterator[Dictionar
                 entry.seeds.setdefault(kind, file)
     if pairs:
         for entry in pairs.values():
-            entry.seeds = dict(sorted(entry.seeds.items(), key=lambda item: _size(item[0]) or float("inf")))
+            entry.seeds = dict(sorted(entry.seeds.items(), key=lambda item: size_of(item[0]) or float("inf")))
         yield Dictionaries(
             folder, layouts.pop() if len(layouts) == 1 else "plain", dict(sorted(pairs.items()))
         )
@@ -248,11 +247,16 @@ def _recognise(name: str, folder_pair: str | None) -> tuple[str, str, str] | Non
         return pair, "test", layout
     if not {"train", "seeds"} & set(parts):
         return None
-    sizes = [size for part in parts if (size := _size(part)) is not None]
+    sizes = [size for part in parts if (size := size_of(part)) is not None]
     return pair, count_name(sizes[0]) if sizes else ALL, layout
 
 
-def _size(name: str) -> int | None:
+def swapped(pair: str) -> str:
+    """The same pair in the other direction."""
+    return "-".join(reversed(pair.split("-")))
+
+
+def size_of(name: str) -> int | None:
     """The number that a name such as "5k" or "500" stands for."""
     count = _COUNT.fullmatch(name)
     return int(count[1]) * (1000 if count[2] else 1) if count else None

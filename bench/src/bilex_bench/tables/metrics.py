@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bilex_bench import reported as paper
 from bilex_bench.reported import PAPER_LM, PAPER_MIXING, Retrieval, counterpart, reported_by_name
+from bilex_bench.results import grouped
 from bilex_bench.tables.sheet import Direction, Method, Sheet, is_ablation, same_but, without_sweep
 from bilex_bench.tables.table import Metrics, Table, Value, best_marked
 
 Groups = list[tuple[str, list[Direction]]]  # the name of a row, and the directions of its means
 _CSLS: Mapping[str, Retrieval] = {"": "csls"}
 _NN_AND_CSLS: Mapping[str, Retrieval] = {"NN": "nn", "CSLS": "csls"}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A row of means over some directions."""
+
+    seeds: str
+    name: str
+    directions: Sequence[Direction]
+
+
+Column = tuple[str, Callable[[Row], Metrics]]  # a heading, and what makes the cell of each row
 
 
 def main_tables(sheet: Sheet) -> Iterator[Table]:
@@ -33,8 +47,9 @@ def main_tables(sheet: Sheet) -> Iterator[Table]:
         "P@1 by language",
         "P@1 × 100 by CSLS. L→* and *→L are means over the directions from and to a language; the last row "
         "of each number of seeds is the mean over all directions.",
-        ["seeds", "directions", *(m.name for m in chosen.methods)],
-        _mean_rows(chosen, _by_language),
+        _rows(chosen, _by_language),
+        _columns(chosen),
+        heading="directions",
     )
 
 
@@ -48,8 +63,9 @@ def full_tables(sheet: Sheet) -> Iterator[Table]:
             f"full-{size}",
             f"P@1 in every direction, {size} seeds",
             f"P@1 × 100 by cosine (NN) and by CSLS, {size} seeds.",
-            ["direction", *(m.name for m in chosen.methods)],
-            [row[1:] for row in _mean_rows(chosen, retrievals=_NN_AND_CSLS) if row[0] == size],
+            [row for row in _rows(chosen) if row.seeds == size],
+            _columns(chosen, retrievals=_NN_AND_CSLS),
+            with_seeds=False,
         )
 
 
@@ -66,8 +82,8 @@ def panlex_tables(sheet: Sheet) -> Iterator[Table]:
         "panlex",
         "PanLex-BLI",
         "P@1 × 100 by CSLS, from source to target of each dictionary.",
-        ["seeds", "direction", *(m.name for m in sheet.methods)],
-        _mean_rows(sheet, forward),
+        _rows(sheet, forward),
+        _columns(sheet),
     )
 
 
@@ -79,20 +95,19 @@ def over_others_tables(sheet: Sheet) -> Iterator[Table]:
             continue
         aligners = [(_aligner_alone(sheet, stage), stage) for stage in stages.methods]
         chosen = sheet.only(m for pair in aligners for m in pair if m is not None)
-        rows: list[list[Value]] = []
+        rows: list[Row] = []
         for seeds in stages.seeds:
             several = Counter(pair for m in stages.methods for pair, name in m.runs if name == seeds)
             directions = [d for d in stages.directions(seeds) if several[d.pair] > 1]
-            for name, those in _with_mean(directions) if directions else ():
-                rows.append([seeds, name, *(_mean_metrics(m, those, seeds) for m in chosen.methods)])
+            rows += [Row(seeds, *group) for group in _with_mean(directions) if directions]
         yield _metric_table(
             chosen,
             "c2-over-others",
             f"Stage C2 over other methods, {lm}",
             "P@1 × 100 by CSLS of each aligner alone and of stage C2 over it, in the directions in which "
             "stage C2 was built on several.",
-            ["seeds", "direction", *(m.name for m in chosen.methods)],
             rows,
+            _columns(chosen),
         )
 
 
@@ -102,70 +117,58 @@ def language_model_tables(sheet: Sheet) -> Iterator[Table]:
     alone = [found for stage in stages if (found := _aligner_alone(sheet, stage))][:1]
     chosen = sheet.only([*alone, *stages])
 
-    def reported(lm: str, directions: Iterable[Direction], seeds: str) -> Metrics:
+    def reported(lm: str, row: Row) -> Metrics:
         names = [f"C2 [{lm}]", *(["C2 (C1)"] if lm == PAPER_LM else [])]
-        rows = ("->".join(direction.languages) for direction in directions)
-        value = _mean([reported_by_name(names, seeds, row, "csls") for row in rows])
+        directions = ("->".join(direction.languages) for direction in row.directions)
+        value = _mean([reported_by_name(names, row.seeds, name, "csls") for name in directions])
         return Metrics({"": None}, {} if value is None else {"": value})
 
-    def compared(method: Method) -> bool:
-        found = counterpart(method.setup)
-        return found is None or not found.difference
+    def column(method: Method) -> Column:
+        """The name of a stage has its model's, as the paper writes it, where that says enough."""
+        found, lm, name = counterpart(method.setup), method.setup.lm, method.name
+        if lm is not None and sum(other.setup.lm == lm for other in chosen.methods) == 1:
+            name = f"C2 [{paper.LM_NAMES.get(lm, lm)}]"
+        return name, partial(_mean_metrics, method, compared=found is None or not found.difference)
 
-    def heading(method: Method) -> str:
-        """C2 with the model's name, as the paper writes it, where that says enough."""
-        lm = method.setup.lm
-        if lm is None or sum(other.setup.lm == lm for other in chosen.methods) > 1:
-            return method.name
-        return f"C2 [{paper.LM_NAMES.get(lm, lm)}]"
-
-    rows = list(_rows(chosen))
+    rows = _rows(chosen)
     ours = {paper.LM_NAMES.get(str(stage.setup.lm)) for stage in stages}
     theirs = [
         lm
         for lm in dict.fromkeys(paper.LM_NAMES.values() if chosen.benchmark == "xling" else ())
-        if lm not in ours and any(reported(lm, those[:1], seeds).has_any for seeds, _, those in rows)
+        if lm not in ours
+        and any(reported(lm, replace(row, directions=row.directions[:1])).has_any for row in rows)
     ]
     yield _metric_table(
         chosen,
         "lms",
         "Stage C2 with other language models",
         "P@1 × 100 by CSLS of C1 alone, and of stage C2 over it with each language model.",
-        ["seeds", "direction", *map(heading, chosen.methods), *(f"C2 [{lm}]" for lm in theirs)],
-        [
-            [
-                *(seeds, name),
-                *(_mean_metrics(m, those, seeds, compared=compared(m)) for m in chosen.methods),
-                *(reported(lm, those, seeds) for lm in theirs),
-            ]
-            for seeds, name, those in rows
-        ],
+        rows,
+        [*map(column, chosen.methods), *((f"C2 [{lm}]", partial(reported, lm)) for lm in theirs)],
         [f"Not run here, only reported: {', '.join(theirs)}."] if theirs else [],
     )
 
 
 def mixing_tables(sheet: Sheet) -> Iterator[Table]:
     """The mean over directions by λ, for each stage C2 that was mixed with several."""
-    stages: dict[str, dict[str, Method]] = {}
-    for method in sheet.methods:
-        if method.setup.lm is not None:
-            stages.setdefault(same_but(method.setup, "mixing"), {})[str(method.setup.mixing)] = method
-    swept = [sheet.only(stage.values()) for stage in stages.values() if len(stage) > 1]
+    models = [method for method in sheet.methods if method.setup.lm is not None]
+    stages = grouped(models, lambda method: same_but(method.setup, "mixing")).values()
+    swept = [sheet.only(stage) for stage in stages if len(stage) > 1]
     chosen = sheet.only(method for stage in swept for method in stage.methods)
-    values = {str(method.setup.mixing) for method in chosen.methods}
-    ordered = [*sorted(values - {"auto"}, key=float), *sorted(values & {"auto"})]
-    rows: list[list[Value]] = []
+    stage_of: dict[Row, Sheet] = {}
     for seeds in chosen.seeds:
         for stage in swept:
-            directions = stage.directions(seeds)
-            if directions:
-                by_mixing = {
-                    str(m.setup.mixing): _mean_metrics(m, directions, seeds, compared=False)
-                    for m in stage.methods
-                }
+            if directions := stage.directions(seeds):
                 first = stage.methods[0].setup
                 name = f"{first.method} + {first.lm}{'' if first.tune else ', not tuned'}"
-                rows.append([seeds, name, *(by_mixing.get(value, Metrics({"": None})) for value in ordered)])
+                stage_of[Row(seeds, name, directions)] = stage
+
+    def mixed(value: str, row: Row) -> Metrics:
+        found = [method for method in stage_of[row].methods if str(method.setup.mixing) == value]
+        return _mean_metrics(found[-1], row, compared=False) if found else Metrics({"": None})
+
+    values = {str(method.setup.mixing) for method in chosen.methods}
+    ordered = [*sorted(values - {"auto"}, key=float), *sorted(values & {"auto"})]
     auto = sorted(r.mixing for r in chosen.results if r.setup.mixing == "auto" and r.mixing is not None)
     choice = []
     if auto:
@@ -176,9 +179,10 @@ def mixing_tables(sheet: Sheet) -> Iterator[Table]:
         "The weight λ of the language model",
         "Mean P@1 × 100 by CSLS over directions; 0 is the aligner alone, 1 the language model alone, auto is "
         "chosen on held-out seeds.",
-        ["seeds", "stage C2", *(f"λ = {value}" for value in ordered)],
-        rows,
+        list(stage_of),
+        [(f"λ = {value}", partial(mixed, value)) for value in ordered],
         [*choice, "The paper draws its curves without giving the numbers."],
+        heading="stage C2",
     )
 
 
@@ -192,15 +196,16 @@ def ablation_tables(sheet: Sheet) -> Iterator[Table]:
     if not any(is_ablation(method.setup) for method in chosen.methods):
         return
 
-    def cell(method: Method, directions: Sequence[Direction], seeds: str, row: str) -> Metrics:
+    def cell(method: Method, row: Row) -> Metrics:
         """Our means, with the paper's over all its pairs."""
-        metrics = _mean_metrics(method, directions, seeds, _NN_AND_CSLS, compared=False)
+        metrics = _mean_metrics(method, row, retrievals=_NN_AND_CSLS, compared=False)
         found = counterpart(method.setup)
         if found is None or sheet.benchmark != "xling" or not metrics.has_any:
             return metrics
-        row = "Avg." if row == "mean" else row.replace("→", "->")
+        name = "Avg." if row.name == "mean" else row.name.replace("→", "->")
         return _with_reported(
-            metrics, {name: reported_by_name(found.names, seeds, row, r) for name, r in _NN_AND_CSLS.items()}
+            metrics,
+            {key: reported_by_name(found.names, row.seeds, name, r) for key, r in _NN_AND_CSLS.items()},
         )
 
     yield _metric_table(
@@ -209,11 +214,9 @@ def ablation_tables(sheet: Sheet) -> Iterator[Table]:
         "What each part is worth",
         "P@1 × 100 by cosine (NN) and by CSLS, means over directions. CL is contrastive learning, SL "
         "self-learning.",
-        ["seeds", "directions", *(m.name for m in chosen.methods)],
-        [
-            [seeds, name, *(cell(m, those, seeds, name) for m in chosen.methods)]
-            for seeds, name, those in _rows(chosen, _by_language)
-        ],
+        _rows(chosen, _by_language),
+        [(method.name, partial(cell, method)) for method in chosen.methods],
+        heading="directions",
         means="their means go over all 28 pairs, as the paper gives no others",
     )
 
@@ -222,10 +225,10 @@ def leak_free_tables(sheet: Sheet) -> Iterator[Table]:
     """Means of the standard score, and of that without words whose pairs were seeds."""
     rows: list[list[Value]] = []
     for seeds in sheet.seeds:
-        directions = sheet.directions(seeds)
+        row = Row(seeds, "mean", sheet.directions(seeds))
         for method in without_sweep(sheet.methods):
             standard, without = (
-                _mean_metrics(method, directions, seeds, _NN_AND_CSLS, leak_free=free, compared=False)
+                _mean_metrics(method, row, retrievals=_NN_AND_CSLS, leak_free=free, compared=False)
                 for free in (False, True)
             )
             both = {name: (standard.ours[name], without.ours[name]) for name in _NN_AND_CSLS}
@@ -258,50 +261,39 @@ def _by_language(directions: Sequence[Direction]) -> Groups:
     return [*groups, ("mean", list(directions))]
 
 
-def _rows(
-    sheet: Sheet, grouped: Callable[[Sequence[Direction]], Groups] = _with_mean
-) -> Iterator[tuple[str, str, list[Direction]]]:
-    """The seeds, the name and the directions of each row."""
-    for seeds in sheet.seeds:
-        for name, directions in grouped(sheet.directions(seeds)):
-            yield seeds, name, directions
+def _rows(sheet: Sheet, groups: Callable[[Sequence[Direction]], Groups] = _with_mean) -> list[Row]:
+    return [Row(seeds, *group) for seeds in sheet.seeds for group in groups(sheet.directions(seeds))]
 
 
-def _mean_rows(
-    sheet: Sheet,
-    grouped: Callable[[Sequence[Direction]], Groups] = _with_mean,
-    retrievals: Mapping[str, Retrieval] = _CSLS,
-) -> list[list[Value]]:
-    """The seeds, the name, and the means of all methods of each row."""
-    return [
-        [seeds, name, *(_mean_metrics(m, directions, seeds, retrievals) for m in sheet.methods)]
-        for seeds, name, directions in _rows(sheet, grouped)
-    ]
+def _columns(sheet: Sheet, retrievals: Mapping[str, Retrieval] = _CSLS) -> list[Column]:
+    """The means of each method."""
+    return [(m.name, partial(_mean_metrics, m, retrievals=retrievals)) for m in sheet.methods]
 
 
 def _mean_metrics(
     method: Method,
-    directions: Sequence[Direction],
-    seeds: str,
-    retrievals: Mapping[str, Retrieval] = _CSLS,
+    row: Row,
     *,
+    retrievals: Mapping[str, Retrieval] = _CSLS,
     leak_free: bool = False,
     compared: bool = True,
 ) -> Metrics:
     """The mean P@1 × 100 of a method over directions, with the reported mean over the same ones."""
     scores: dict[Direction, list[Any]] = {}
-    for direction in directions:
-        found = [method.score(direction, seeds, r, leak_free=leak_free) for r in retrievals.values()]
+    for direction in row.directions:
+        found = [method.score(direction, row.seeds, r, leak_free=leak_free) for r in retrievals.values()]
         if None not in found:
             scores[direction] = found
     if not scores:
         return Metrics(dict.fromkeys(retrievals))
     means = map(statistics.fmean, zip(*scores.values(), strict=True))
-    share = (len(scores), len(directions)) if len(scores) < len(directions) else None
+    share = (len(scores), len(row.directions)) if len(scores) < len(row.directions) else None
     metrics = Metrics(dict(zip(retrievals, means, strict=True)), share=share)
     if not compared:
         return metrics
-    beside = {name: _mean([method.reported(d, seeds, r) for d in scores]) for name, r in retrievals.items()}
+    beside = {
+        name: _mean([method.reported(d, row.seeds, r) for d in scores]) for name, r in retrievals.items()
+    }
     return _with_reported(metrics, beside)
 
 
@@ -339,36 +331,33 @@ def _metric_table(
     name: str,
     title: str,
     caption: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Value]],
+    rows: Sequence[Row],
+    columns: Sequence[Column],
     notes: Sequence[str] = (),
     *,
+    heading: str = "direction",
+    with_seeds: bool = True,
     means: str = "a mean goes over the same directions as ours",
 ) -> Table:
     """A table with the best metrics marked, and notes; without rows where there are no metrics.
 
     Where some cells of a column have reported metrics, the others get dashes.
     """
-    if not any(isinstance(cell, Metrics) and cell.has_any for row in rows for cell in row):
-        return Table(name, title, caption, columns, [])
-    reported = [
-        next((cell.reported for cell in column if isinstance(cell, Metrics) and cell.reported), {})
-        for column in zip(*rows, strict=True)
+    cells = [[make(row) for _, make in columns] for row in rows]
+    headings = [*(["seeds"] if with_seeds else []), heading, *(name for name, _ in columns)]
+    if not any(cell.has_any for row in cells for cell in row):
+        return Table(name, title, caption, headings, [])
+    for place in range(len(columns)):
+        reported = next((row[place].reported for row in cells if row[place].reported), {})
+        for row in cells:
+            if row[place].has_any and not row[place].reported:
+                row[place] = replace(row[place], reported=dict.fromkeys(reported))
+    finished: list[list[Value]] = [
+        [*([row.seeds] if with_seeds else []), row.name, *best_marked(found)]
+        for row, found in zip(rows, cells, strict=True)
     ]
-    finished = [
-        best_marked(
-            [
-                replace(cell, reported=dict.fromkeys(names))
-                if isinstance(cell, Metrics) and not cell.reported and cell.has_any
-                else cell
-                for cell, names in zip(row, reported, strict=True)
-            ]
-        )
-        for row in rows
-    ]
-    grouped = isinstance(rows[0][1], str)
-    every = [*_notes(sheet, columns, finished, means), *notes]
-    return Table(name, title, caption, columns, finished, every, grouped)
+    every = [*_notes(sheet, headings, finished, means), *notes]
+    return Table(name, title, caption, headings, finished, every, grouped=with_seeds)
 
 
 def _notes(

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from bilex.evaluation import Prediction
+from bilex_bench.datasets.folder import size_of
 from bilex_bench.reported import PAPER_MIXING, Retrieval, about, benchmark_of, reported
 from bilex_bench.results import DIRECTIONS, DirectionName, Result, Setup, grouped
 
@@ -208,12 +209,10 @@ def _described(name: str, value: Any) -> str:
     return f"{'λ' if name == 'mixing' else name} = {value}"
 
 
-def _by_size(seeds: str) -> tuple[int, float, str]:
+def _by_size(seeds: str) -> tuple[bool, int, str]:
     """Largest first, names that are no numbers last."""
-    number = seeds.lower().removesuffix("k")
-    if not number.replace(".", "", 1).isdigit():
-        return 1, 0.0, seeds
-    return 0, -float(number) * (1000 if seeds.lower().endswith("k") else 1), seeds
+    size = size_of(seeds)
+    return size is None, -(size or 0), seeds
 
 
 def _paper_order(method: Method) -> tuple[Any, ...]:

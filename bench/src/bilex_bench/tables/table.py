@@ -243,21 +243,20 @@ def _csv_columns(heading: str, cells: Sequence[Cell]) -> Iterator[list[str]]:
         yield [f"{heading} directions", *(f"{share[0]}/{share[1]}" if share else "" for share in shares)]
 
 
-def best_marked(cells: Sequence[Value]) -> list[Value]:
+def best_marked(cells: Sequence[Metrics]) -> list[Metrics]:
     """The cells of a row with the greatest of our metrics, as shown, marked.
 
     Means over fewer directions than the row has are not comparable, and left out. A metric alone in its
     row is not marked.
     """
-    comparable = [cell for cell in cells if isinstance(cell, Metrics) and cell.share is None]
     shown: dict[str, list[str]] = {}
-    for cell in comparable:
+    for cell in (cell for cell in cells if cell.share is None):
         for name, value in cell.ours.items():
             shown.setdefault(name, []).extend([] if value is None else [_shown(value)])
     best = {name: max(values, key=float) for name, values in shown.items() if len(values) > 1}
     return [
         replace(cell, best=frozenset(n for n, v in cell.ours.items() if _shown(v) == best.get(n)))
-        if isinstance(cell, Metrics) and cell.share is None
+        if cell.share is None
         else cell
         for cell in cells
     ]
