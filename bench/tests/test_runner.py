@@ -20,9 +20,16 @@ import runner_world as world
 from bilex import BilexError
 from bilex.cli import run as bilex
 from bilex_bench.engine import Begun, Ended, Event, Job, Retried, Step
-from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result, Setup
-from bilex_bench.runner import Outcome, by_family, check_data, estimate, run_setups
+from bilex_bench.runner import (
+    Outcome,
+    View,
+    by_family,
+    check_data,
+    estimate,
+    in_a_line,
+    run_setups,
+)
 from bilex_bench.store import ResultsStore
 from bilex_bench.work import Workplace, WorkPlan
 from fabricated import fabricated

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bilex_bench.significance import (
+from bilex_bench.tables.significance import (
     Scored,
     bootstrap_interval,
     compare,

@@ -78,8 +78,8 @@ def _run(plan: ModelPlan, content: PairsFile, execution: Execution) -> dict[str,
     from bilex.core.files import check_writable, write_text
     from bilex.core.locks import exclusive_lock
     from bilex_bench.engine import run
-    from bilex_bench.live import View
     from bilex_bench.results import Result, families
+    from bilex_bench.runner import View
 
     waiting = [setup for setup in content.setups if plan.finished(setup) is None]
     path, work = Path(plan.models) / "coverage.tsv", Path(plan.work)

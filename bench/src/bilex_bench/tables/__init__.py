@@ -20,10 +20,10 @@ from bilex_bench.tables.metrics import (
     over_others_tables,
     panlex_tables,
 )
-from bilex_bench.tables.record import cost_tables, coverage_tables, missing_tables
+from bilex_bench.tables.record import cost_tables, coverage_tables, example_tables, missing_tables
 from bilex_bench.tables.sheet import ReadPredictions, Sheet, sheets
+from bilex_bench.tables.significance import significance_tables
 from bilex_bench.tables.table import Table
-from bilex_bench.tables.words import example_tables, significance_tables
 
 __all__ = ["TABLE_NAMES", "Table", "build_tables"]
 

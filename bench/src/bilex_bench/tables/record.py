@@ -1,15 +1,19 @@
-"""Tables about the runs: coverage of the test dictionaries, time and memory, and what is missing."""
+"""Tables about the runs: coverage of the test dictionaries, examples, time and memory, what is missing."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bilex_bench.results import Result, grouped
-from bilex_bench.tables.sheet import Sheet, name_of, without_sweep
-from bilex_bench.tables.table import Plain, Table, Value, number
+from bilex.evaluation import Prediction
+from bilex_bench.reported import counterpart
+from bilex_bench.results import DIRECTIONS, Result, grouped
+from bilex_bench.tables.sheet import Direction, Method, Sheet, name_of, without_sweep
+from bilex_bench.tables.table import Plain, Table, Value, number, words
 
+_EXAMPLE_METHODS = ("C1 w/o CL", "C1", "C2 (C1)")
+_ANSWERS, _EXAMPLES = 5, 2
 _STEPS = ("fit", "tune", "encode", "combine", "trial", "evaluate")
 
 
@@ -47,6 +51,69 @@ def _counts(scored: Mapping[str, Any]) -> tuple[Plain, ...]:
         number(scored["pairs_covered"]),
         number(None if leak_free is None else covered - leak_free["covered"]),
     )
+
+
+def example_tables(sheet: Sheet) -> Iterator[Table]:
+    """In each direction some words that the last of up to three methods gets right and the first does not.
+
+    As many words for which the opposite holds are beside them. They are taken evenly from all such
+    words, in the order of the test dictionary, so that nobody chooses them.
+    """
+    methods = _example_methods(sheet.methods)
+    common = {
+        seeds: [pair for pair in sheet.pairs if all((pair, seeds) in method.runs for method in methods)]
+        for seeds in sheet.seeds
+    }
+    seeds = next((seeds for seeds, pairs in common.items() if pairs), "")  # the largest
+    rows: list[list[Value]] = []
+    for pair in common.get(seeds, ()) if len(methods) > 1 else ():
+        answers = [sheet.predictions(method.runs[pair, seeds][0]) for method in methods]
+        for direction in DIRECTIONS:
+            if all(those.get(direction) for those in answers):
+                rows += _example_rows(Direction(pair, direction), [those[direction] for those in answers])
+    if rows:
+        first, last = methods[0].name, methods[-1].name
+        yield Table(
+            "examples",
+            "Translation examples",
+            f"The {_ANSWERS} best answers by CSLS, {seeds} seeds; right ones are bold. Gain: {last} "
+            f"is right where {first} is not; loss: the opposite.",
+            ["direction", "word", "right", *(method.name for method in methods), "effect"],
+            rows,
+            [
+                f"Words are taken evenly from all those on which {first} and {last} differ, in the order of "
+                "the test dictionary; their number is beside the effect."
+            ],
+        )
+
+
+def _example_methods(methods: Sequence[Method]) -> list[Method]:
+    """The paper's three, if at least two of them were run; else the first, the middle and the last of all."""
+    named: dict[str, Method] = {}
+    for method in methods:
+        found = counterpart(method.setup)
+        if found:
+            named.setdefault(found.names[0], method)
+    chosen = [named[name] for name in _EXAMPLE_METHODS if name in named]
+    if len(chosen) >= 2 or not methods:
+        return chosen
+    return [methods[place] for place in sorted({0, len(methods) // 2, len(methods) - 1})]
+
+
+def _example_rows(direction: Direction, answers: Sequence[Sequence[Prediction]]) -> list[list[Value]]:
+    by_word = [{p.source: p for p in those} for those in answers]
+    common = [p.source for p in answers[0] if all(p.source in those for those in by_word)]
+    right = [{word for word in common if those[word].ranks["csls"] <= 1} for those in by_word]
+    rows: list[list[Value]] = []
+    for effect, found in (("gain", right[-1] - right[0]), ("loss", right[0] - right[-1])):
+        listed = [word for word in common if word in found]
+        count = min(len(listed), _EXAMPLES)
+        for place in range(count):
+            word = listed[(2 * place + 1) * len(listed) // (2 * count)]
+            translations = by_word[0][word].translations
+            shown = (words(those[word].answers["csls"][:_ANSWERS], translations) for those in by_word)
+            rows.append([str(direction), word, words(translations), *shown, f"{effect} (of {len(listed)})"])
+    return rows
 
 
 def cost_tables(sheet: Sheet) -> Iterator[Table]:

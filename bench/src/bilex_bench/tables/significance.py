@@ -1,4 +1,4 @@
-"""Whether one method is really better than another: paired tests over the same words.
+"""Tables of whether one method is really better than another, by paired tests over the same words.
 
 Two methods answered the same test words. Under the null hypothesis, which method gave which answer does not
 matter, and the sign of each difference is random. `sign_flip_p` computes how often random signs give a mean
@@ -12,7 +12,7 @@ Treated as independent, such words make a difference look more certain than it i
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,11 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.stats
 
+from bilex_bench.reported import counterpart
+from bilex_bench.results import DIRECTIONS
+from bilex_bench.tables.sheet import Direction, Method, Sheet, without_sweep
+from bilex_bench.tables.table import Plain, Table, Value, number
+
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
@@ -28,6 +33,9 @@ DRAWS = 20_000
 REPLICATES = 2_000
 _ENUMERATE_UP_TO = 16
 _TIE = 1e-9
+_BASELINE = "C1"
+_LEVEL = 0.05
+_LEAST_P = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +165,8 @@ def meanings(scored: Sequence[Scored]) -> list[Numbers]:
     for entry in scored:
         numbers = [nodes.setdefault((entry.source, word), len(nodes)) for word in entry.words]
         queried.append(numbers)
-        for number, listed in zip(numbers, entry.translations, strict=True):
-            edges += [(number, nodes.setdefault((entry.target, word), len(nodes))) for word in listed]
+        for node, listed in zip(numbers, entry.translations, strict=True):
+            edges += [(node, nodes.setdefault((entry.target, word), len(nodes))) for word in listed]
     links = np.array(edges, dtype=np.int64).reshape(-1, 2)
     graph = scipy.sparse.coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(nodes),) * 2)
     _, components = scipy.sparse.csgraph.connected_components(graph, directed=False)
@@ -199,3 +207,116 @@ def _resamplings(units: int, replicates: int, seed: int) -> Array:
     for row in times:
         row[:] = np.bincount(generator.integers(0, units, units), minlength=units)
     return times
+
+
+def significance_tables(sheet: Sheet) -> Iterator[Table]:
+    """Every method against the baseline: over all directions together, and in each direction."""
+    against = _baseline(sheet)
+    if against is None:
+        return
+    methods = [method for method in without_sweep(sheet.methods) if method is not against]
+    pooled: list[tuple[str, str, Difference]] = []
+    single: dict[tuple[str, Direction, str], tuple[float, float]] = {}  # difference and p
+    for seeds in sheet.seeds:
+        base = _scored(sheet, against, seeds)
+        for method in methods if base else ():
+            scored = _scored(sheet, method, seeds)
+            both = {
+                direction: (scored[direction], base[direction]) for direction in scored if direction in base
+            }
+            if difference := compare(list(both.values())):
+                pooled.append((seeds, method.name, difference))
+            for direction, pair in both.items():
+                if len(found := differences(*pair).scores):
+                    single[seeds, direction, method.name] = (
+                        float(found.mean()),
+                        sign_flip_p(found),
+                    )
+    yield _pooled_table(against.name, pooled)
+    yield _single_table(sheet, against.name, single)
+
+
+def _baseline(sheet: Sheet) -> Method | None:
+    """The method that the sheet names, or C1, or what is nearest to it."""
+    named = [method for method in sheet.methods if method.name == sheet.baseline]
+    papers = [m for m in sheet.methods if (c := counterpart(m.setup)) and _BASELINE in c.names]
+    by_method = [m for m in sheet.methods if m.setup.method == "c1" and m.setup.lm is None]
+    return next(iter([*named, *papers, *by_method, *sheet.methods]), None)
+
+
+def _scored(sheet: Sheet, method: Method, seeds: str) -> dict[Direction, Scored]:
+    """Whether the first answer to each test word by CSLS is right; with several runs, how often."""
+    found: dict[Direction, Scored] = {}
+    for (pair, name), results in method.runs.items():
+        predictions = [sheet.predictions(result) for result in results] if name == seeds else []
+        for direction in DIRECTIONS:
+            runs = [those[direction] for those in predictions if those.get(direction)]
+            if runs:
+                hits = [{p.source: float(p.ranks["csls"] <= 1) for p in run} for run in runs]
+                kept = [p for p in runs[0] if all(p.source in hit for hit in hits)]
+                scores = np.array([sum(hit[p.source] for hit in hits) / len(hits) for p in kept], np.float64)
+                place = Direction(pair, direction)
+                sources, right = tuple(p.source for p in kept), tuple(p.translations for p in kept)
+                found[place] = Scored(*place.languages, sources, right, scores)
+    return found
+
+
+def _pooled_table(against: str, compared: Sequence[tuple[str, str, Difference]]) -> Table:
+    corrected = holm([found.p for _, _, found in compared])
+    rows: list[list[Value]] = []
+    for (seeds, method, found), p in zip(compared, corrected, strict=True):
+        interval = (number(100 * end, 2, signed=True) for end in (found.low, found.high))
+        better = number(found.better, text=f"{found.better} : {found.worse}")
+        counts = (number(count) for count in (found.directions, found.words, found.units))
+        mean = number(100 * found.mean, 2, signed=True, bold=p < _LEVEL)
+        rows.append([seeds, method, mean, *interval, _p(found.p), _p(p), better, *counts])
+    return Table(
+        "significance",
+        f"Every method against {against}",
+        f"Difference of P@1 × 100 by CSLS from {against}, mean over the directions that both have, with "
+        f"its 95 % interval; bold where the corrected p is under {_LEVEL}.",
+        [
+            *("seeds", "method", "difference", "from", "to", "p", "p (Holm)"),
+            *("better : worse", "directions", "words", "units"),
+        ],
+        rows,
+        (
+            f"p: paired approximate randomisation, two-sided, {DRAWS:,} draws (exact with few "
+            f"differences). Interval: paired bootstrap, {REPLICATES:,} resamplings.",
+            "A unit is what is flipped or resampled as one: all test words of all directions and pairs that "
+            "translations link, since the same meanings are queried again and again.",
+            f"p (Holm) is corrected for the number of comparisons in this table, {len(rows)}.",
+            "better : worse counts directions.",
+            "All this is about the choice of test words; what randomness does in training is not in it.",
+        ),
+    )
+
+
+def _single_table(
+    sheet: Sheet, against: str, compared: dict[tuple[str, Direction, str], tuple[float, float]]
+) -> Table:
+    corrected = holm([p for _, p in compared.values()])
+    found = {
+        place: number(100 * mean, 2, signed=True, bold=p < _LEVEL)
+        for (place, (mean, _)), p in zip(compared.items(), corrected, strict=True)
+    }
+    methods = [m.name for m in sheet.methods if any(name == m.name for _, _, name in compared)]
+    rows: list[list[Value]] = []
+    for seeds in sheet.seeds:
+        for direction in sheet.directions(seeds):
+            cells = [found.get((seeds, direction, name)) for name in methods]
+            if any(cells):
+                rows.append([seeds, str(direction), *cells])
+    return Table(
+        "significance-by-direction",
+        f"Every method against {against} in each direction",
+        f"Difference of P@1 × 100 by CSLS from {against}; bold where p is under {_LEVEL} after Holm's "
+        f"correction for the number of comparisons in this table, {len(compared)}.",
+        ["seeds", "direction", *methods],
+        rows,
+        ["p: the exact paired test on the words that one method answered rightly and the other did not."],
+    )
+
+
+def _p(value: float) -> Plain:
+    return number(value, text=f"{value:.4f}" if value >= _LEAST_P else f"< {_LEAST_P:.4f}")
