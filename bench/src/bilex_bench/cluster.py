@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bilex.core.errors import BilexError, optional_library
+from bilex.core.errors import BilexError, optional_library, reason_of
 from bilex_bench.engine import Begun, Ended, Event, Job
 from bilex_bench.local import work_on
 from bilex_bench.work import Workplace, WorkPlan
@@ -205,5 +205,4 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _first_sentence(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].partition(". ")[0].rstrip(".:") if lines else type(error).__name__
+    return reason_of(error).partition(". ")[0]
