@@ -71,6 +71,12 @@ class Setup:
             return None
         return _digest(self._family_content(), self.lm, self.tune, dict(self.tuning))
 
+    def owner(self, step: str) -> str:
+        """What a step of `Result.seconds` is done once for: the family, the stage, or this setup alone."""
+        if step == "fit":
+            return self.family
+        return str(self.stage) if step in ("tune", "encode", "trial") else self.key
+
     def as_dict(self) -> dict[str, Any]:
         """All fields as plain values, ready for JSON."""
         return asdict(self)

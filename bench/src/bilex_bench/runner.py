@@ -151,7 +151,7 @@ def estimate(
         setup = result.setup
         if result.status == "done" and result.device == ("cuda" if on_gpu else "cpu"):
             for step, seconds in result.seconds.items():
-                rates.setdefault((step, _shared(setup, step)[1]), []).append(seconds / _words(setup))
+                rates.setdefault(_predictor(setup, step), []).append(seconds / _words(setup))
             place = setup.method, setup.lm
             memory[place] = max(memory.get(place, 0.0), result.gigabytes or 0.0)
     counted: set[tuple[str, str]] = set()
@@ -159,12 +159,11 @@ def estimate(
     for setup in setups:
         total: float | None = 0.0
         for step in _steps(setup):
-            owner, predictor = _shared(setup, step)
-            measured = rates.get((step, predictor))
+            owned, measured = (step, setup.owner(step)), rates.get(_predictor(setup, step))
             if measured is None and step in ("fit", "tune", "encode"):
                 total = None
-            if (step, owner) not in counted and measured and total is not None:
-                counted.add((step, owner))
+            if owned not in counted and measured and total is not None:
+                counted.add(owned)
                 total += statistics.median(measured) * _words(setup)
         estimates.append(Estimate(setup, total, memory.get((setup.method, setup.lm)) or None))
     return estimates
@@ -198,11 +197,10 @@ def _steps(setup: Setup) -> list[str]:
     return ["fit", *tune, "encode", *trial, "combine", "evaluate"]
 
 
-def _shared(setup: Setup, step: str) -> tuple[str, str]:
-    """What a step is done once for, and the method or language model whose results predict it."""
-    if step == "fit":
-        return setup.family, setup.method
-    return (str(setup.stage), str(setup.lm)) if step in ("tune", "encode", "trial") else (setup.key, "")
+def _predictor(setup: Setup, step: str) -> tuple[str, str]:
+    """The step, and the method or language model whose earlier results predict its time."""
+    kinds = {setup.family: setup.method, str(setup.stage): str(setup.lm)}
+    return step, kinds.get(setup.owner(step), "")
 
 
 def in_a_line(result: Result) -> str:

@@ -159,13 +159,11 @@ def _cards(results: Sequence[Result], data: PlotData) -> list[tuple[str, str]]:
         if r.evaluation is not None
         for direction in DIRECTIONS
     }
-    seconds: dict[
-        tuple[str | None, str], float
-    ] = {}  # a fit or a stage that several setups share counts once
-    for result in results:
-        setup = result.setup
-        owner = {"fit": setup.family, "combine": setup.key, "evaluate": setup.key}
-        seconds |= {(owner.get(step, setup.stage), step): spent for step, spent in result.seconds.items()}
+    seconds = {  # a fit or a stage that several setups share counts once
+        (result.setup.owner(step), step): spent
+        for result in results
+        for step, spent in result.seconds.items()
+    }
     return [
         (f"{len(results) - failed:,}", "setups done" if not failed else f"setups done, {failed:,} failed"),
         (f"{len(pairs):,}", f"language pairs, {2 * len(pairs):,} directions"),
