@@ -27,9 +27,9 @@ class Tabular(ABC):
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The values of each column; None where one is missing."""
 
-    @abstractmethod
     def column_types(self) -> Mapping[str, type]:
-        """The type of each column's values: str, int, float or bool."""
+        """The type of each column's values: str, int, float or bool; by default all are text."""
+        return dict.fromkeys(self.columns(), str)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The columns as a pandas DataFrame; missing numbers are NaN, missing whole numbers <NA>.

@@ -149,10 +149,6 @@ class Lexicon(Tabular):
             "target": [target for _, target in self.pairs],
         }
 
-    def column_types(self) -> dict[str, type]:
-        """Both are text."""
-        return {"source": str, "target": str}
-
     def corrected(self, corrections: Lexicon) -> Lexicon:
         """This list, overruled by another one that is certain.
 
