@@ -18,7 +18,10 @@ from bilex.lexicon.entries import Dictionary, Entry, word_fault
 from bilex.lexicon.reading import Layout, Reading, ReadReport
 from bilex.vectors.phrases import words_of
 
-BYTE_ORDER_MARK = "(^|\t)\ufeff", "a byte order mark before a word"  # which cannot begin a text file
+Unfit = tuple[tuple[re.Pattern[str], str], ...]
+
+# Such a mark cannot begin a text file.
+BYTE_ORDER_MARK = re.compile("(?:^|\t)\ufeff"), "a byte order mark before a word"
 _SHOWN = 60
 
 
@@ -64,7 +67,7 @@ class DictionaryFormat:
     one_translation: ClassVar[bool] = False  # whether only the first translation of a word is kept
     single_words: ClassVar[bool] = False  # whether phrases keep the underscores of a model
     # Patterns in "source, tab, target" that the format cannot hold, each with the reason.
-    unfit: ClassVar[tuple[tuple[str, str], ...]] = ()
+    unfit: ClassVar[Unfit] = ()
 
     @property
     def description(self) -> str:
@@ -99,7 +102,10 @@ class DictionaryFormat:
     def _fault(self, entry: Entry) -> str:
         """Why the format cannot hold a pair, to follow "with"; empty if it can."""
         pair = f"{entry.source}\t{entry.target}"
-        return next((reason for pattern, reason in self.unfit if re.search(pattern, pair)), "")
+        for pattern, reason in self.unfit:
+            if pattern.search(pair):
+                return reason
+        return ""
 
     def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
         """The part of a dictionary that the format can hold; an error if a pair may not be left out."""
@@ -134,7 +140,7 @@ class LineFormat(DictionaryFormat):
     """A format with one unit per line."""
 
     strict = True
-    unfit: ClassVar[tuple[tuple[str, str], ...]] = (BYTE_ORDER_MARK,)
+    unfit: ClassVar[Unfit] = (BYTE_ORDER_MARK,)
     comment: ClassVar[str] = ""  # what begins a comment line
 
     def _parse(self, reading: Reading) -> None:

@@ -136,7 +136,9 @@ class TMX(MarkedFormat):
         for entry in dictionary.entries:
             facts = entry.facts()
             properties = "".join(
-                element("prop", facts.get(name, ""), f' type="{kind}"') for kind, name in _PROPERTIES.items()
+                element("prop", facts[name], f' type="{kind}"')
+                for kind, name in _PROPERTIES.items()
+                if name in facts
             )
             yield (
                 f"<tu>{properties}<tuv xml:lang={source}><seg>{escape(entry.source)}</seg></tuv>"

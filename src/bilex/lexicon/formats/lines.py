@@ -39,7 +39,7 @@ class Muse(LineFormat):
     name, noun, suffixes = "muse", "a MUSE file", (".muse",)
     expected = "source word, space, target word"
     read_suffixes = ()  # it is read as a table, which may have comments and a header
-    unfit = ((" ", "a space in a word"), BYTE_ORDER_MARK)
+    unfit = ((re.compile(" "), "a space in a word"), BYTE_ORDER_MARK)
     single_words = True
 
     def _parse_line(self, text: str) -> list[Entry] | str:
@@ -58,7 +58,7 @@ class OmegaT(LineFormat):
     name, noun, suffixes = "omegat", "an OmegaT glossary", (".utf8", ".tab")
     expected = "source term, tab, target term, and perhaps a tab and a comment"
     read_suffixes = (".utf8",)  # the other one is that of any table
-    unfit = (("^#", "'#' before a word, which begins a comment"), BYTE_ORDER_MARK)
+    unfit = ((re.compile("^#"), "'#' before a word, which begins a comment"), BYTE_ORDER_MARK)
     comment = "#"
 
     def _parse_line(self, text: str) -> list[Entry] | str:
@@ -74,7 +74,7 @@ class Hunalign(LineFormat):
 
     name, noun, suffixes = "hunalign", "a hunalign dictionary", (".dic",)
     expected = "target words, space, @, space, source words"
-    unfit = ((r"(^|[ \t])@([ \t]|$)", "'@' as a word"), BYTE_ORDER_MARK)
+    unfit = ((re.compile(r"(^|[ \t])@([ \t]|$)"), "'@' as a word"), BYTE_ORDER_MARK)
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the suffix, which other programs use too, and the separator."""
@@ -93,7 +93,7 @@ class Bicleaner(LineFormat):
 
     name, noun = "bicleaner", "a bicleaner dictionary"
     expected = "target word, space, source word, space, probability"
-    unfit = ((r"[^\S\t]", "a blank in a word"), BYTE_ORDER_MARK)
+    unfit = ((re.compile(r"[^\S\t]"), "a blank in a word"), BYTE_ORDER_MARK)
     single_words = True
     is_text = False
 
@@ -167,7 +167,7 @@ class Anki(DictionaryFormat):
 
     name, noun, suffixes = "anki", "a file for Anki", (".anki",)
     expected = "front, tab, back"
-    unfit = (("[\ufdd0-\ufdef]", "a noncharacter in a word"),)
+    unfit = ((re.compile("[\ufdd0-\ufdef]"), "a noncharacter in a word"),)
     strict = True
 
     def recognizes(self, path: Path, head: bytes) -> bool:

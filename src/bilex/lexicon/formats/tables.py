@@ -79,7 +79,7 @@ class TSV(Table):
     """Tab-separated text: both words, then score, confidence, and known or found."""
 
     name, noun, suffixes = "tsv", "a TSV file", (".tsv", ".txt", ".dict")
-    unfit = (("^# ", "'# ' before a word, which begins a comment"), BYTE_ORDER_MARK)
+    unfit = ((re.compile("^# "), "'# ' before a word, which begins a comment"), BYTE_ORDER_MARK)
     division = "tab"
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
