@@ -165,6 +165,24 @@ def test_no_writer_replaces_a_database_or_writes_into_a_folder_of_ours(tmp_path:
     assert content(tmp_path) == before
 
 
+@pytest.mark.parametrize("output", [".", "/"])
+def test_an_output_without_a_name_is_refused(
+    files: Files,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    output: str,
+) -> None:
+    """Nothing can be made beside it and renamed; the command ended in a traceback."""
+    monkeypatch.chdir(tmp_path)
+    for command in (["convert", str(files.source), output], ["lexicon", str(files.model), "-o", output]):
+        assert run(command) == 2, command
+        assert "choose another name" in capsys.readouterr().err
+    with pytest.raises(BilexError, match="without a name"), atomic_folder(output, own_files=lambda _: ()):
+        pytest.fail("the block must not run")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_listed_by_an_earlier_version_is_checked_and_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with manifest_folder(folder, "bilex-checkpoint") as made:

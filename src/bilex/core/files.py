@@ -93,6 +93,8 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
     All writers of this module call it. Inside a folder that is being made everything may be written.
     """
     check_name(path)
+    if not Path(path).name:  # "." and "/": nothing can be made beside them and renamed
+        raise BilexError(f"{path}: is a folder without a name; choose another name for the output.")
     with write_errors(path):
         place = Path(path).resolve()
         for outer in place.parents:
