@@ -127,6 +127,10 @@ def test_limit_counts_entries_that_are_whole_and_reads_no_further() -> None:
     vectors = read(b"a 1 2\nbad\nb 3 4\n\xff 5 6\nbad\n", limit=2)
     assert vectors.index_to_key == ["a", "b"]
     assert vectors.report.places["broken"] == [2]
+    vectors = read(b"a 1 2\nb 3 4\n" + b"bad\n" * 3, limit=2)  # as many as are whole
+    assert vectors.index_to_key == ["a", "b"]
+    assert vectors.report is not None
+    assert not vectors.report.left_out
 
 
 def test_words_that_are_not_utf8() -> None:

@@ -122,9 +122,9 @@ def _take(block: bytes, first_line: int, collector: Collector) -> int:
     if not good.all():
         lines, rows = lines[good], rows[good]
     broken, wanted = np.flatnonzero(status == BROKEN), collector.remaining
-    if wanted is not None and len(lines) > wanted:
-        broken = broken[broken < lines[wanted]]
+    if wanted is not None and len(lines) >= wanted:
         lines, rows = lines[:wanted], rows[:wanted]
+        broken = broken[broken < lines[-1]]
     words = [block[start:end] for start, end in spans[lines, :2].tolist()]
     for place in (broken + first_line).tolist():
         report.leave_out(place, NO_VECTOR)
