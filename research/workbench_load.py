@@ -265,15 +265,17 @@ async def _client(number: int, options: argparse.Namespace, times: dict[str, lis
 
 
 def measure_pages(entries: int) -> None:
-    """The time of a page of the table, for several orders, filters and places."""
-    for query in ("sort=source_rank", "sort=-confidence", "sort=score", "q=99&sort=source", "mutual=true"):
+    """The time of pages of the table, for several orders, filters and places; of the queue and a preview."""
+    table = ("sort=source_rank", "sort=-confidence", "sort=score", "q=99&sort=source", "mutual=true")
+    paths = [f"/api/entries?limit=100&{query}&offset=" for query in table]
+    for path in (*paths, "/api/review/next?reviewer=aino", "/api/publish/preview?"):
         times = []
         for number in range(20):
-            offset = number * max(1, entries // 25)
+            place = str(number * max(1, entries // 25)) if path in paths else ""
             began = time.perf_counter()
-            ask(f"/api/entries?limit=100&offset={offset}&{query}")
+            ask(path + place)
             times.append(time.perf_counter() - began)
-        say("page of the table", query=query, **quantiles(times))
+        say("page", path=path, **quantiles(times))
 
 
 def quantiles(times: list[float]) -> dict[str, float]:
