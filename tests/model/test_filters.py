@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bilex import BilexError
+from bilex.cli import run
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.filters import read_tags, read_words, word_filter
 from bilex.vectors import WordVectors
+from planted import planted
 
 WORDS = ["the", "Paris", "apple", "Apple", "1984", "May", "may", "run"]
 
@@ -69,3 +72,35 @@ def test_dictionaries_and_answers_obey(translator: Translator) -> None:
         "may",
         "run",
     }
+
+
+def test_a_strict_filter_still_finds_k_answers() -> None:
+    world = planted(800, 16, 0.5)
+    translator = Translator("procrustes").fit(
+        world.source, world.target, world.pairs(0, 100), calibrate=False
+    )
+    word, wanted = world.source.index_to_key[300], set(world.target.index_to_key[-30:])
+    every = translator.translate(word, 800).translations
+    expected = [found for found in every if found.word in wanted][:5]
+    found = translator.translate(word, 5, keep=lambda answer, _: answer in wanted).translations
+    assert list(found) == expected and len(found) == 5
+    several = translator.translate(
+        [word, world.source.index_to_key[0]], 5, keep=lambda answer, _: answer in wanted
+    )
+    assert list(several[0].translations) == expected
+    assert several[1].translations[0].known and len(several[1].translations) == 5
+
+
+def test_ranks_of_answers_leave_composed_phrases_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = planted(300, 16, 0.3)
+    source, target = world.source.index_to_key, world.target.index_to_key
+    phrase = f"{source[150]} {source[151]}", f"{target[150]} {target[151]}"
+    seeds = Lexicon([*world.pairs(0, 100).pairs, phrase])
+    Translator("procrustes").fit(world.source, world.target, seeds, calibrate=False).save(tmp_path / "m")
+    arguments = ["translate", str(tmp_path / "m"), phrase[0], "--answer-ranks", "1-200", "--format", "jsonl"]
+    assert run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)["translations"]
+    assert found[0]["word"] == phrase[1] and found[0]["known"]
+    assert all(not answer["composed"] and answer["rank"] <= 200 for answer in found[1:]) and len(found) > 1

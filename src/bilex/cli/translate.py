@@ -97,7 +97,8 @@ def _keep(translator: Translator, keep: Keep | None, ranks: opt.Ranks) -> Keep |
 
     def within(word: str, side: Side) -> bool:
         rows = getattr(translator.space, side).key_to_index
-        return first <= rows[word] + 1 <= (last or len(rows)) and (keep is None or keep(word, side))
+        rank = rows.get(word, -1) + 1  # 0 for a composed phrase, which has no frequency
+        return max(1, first) <= rank <= (last or len(rows)) and (keep is None or keep(word, side))
 
     return within
 

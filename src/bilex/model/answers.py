@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from bilex.model.translator import Translator
 
 Truths = npt.NDArray[np.bool_]
+Kept = tuple["Translation", ...]
 _SHORTLIST, _LIKENESS = 200, 0.6
-_MORE_TO_FILTER = 50  # answers that are looked at besides where a filter may drop some
+# With a filter, further candidates per query are searched, and this many times more until enough are kept; at
+# most this number of candidates is in memory at once.
+_MORE_TO_FILTER, _DEEPER, _CANDIDATES_AT_ONCE = 50, 8, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -154,11 +157,10 @@ def answers(
     query_side, key_side = translator.whole_space.sides(direction)
     own_side, side = SIDES if direction == "forward" else SIDES[::-1]
     own_composed, composed = (translator.provenance.composed.get(name, ()) for name in (own_side, side))
-    depth = k if keep is None else k + _MORE_TO_FILTER
     texts = [word.lower() for word in words] if translator.lowercase else list(words)
     rows, reader = query_side.key_to_index, translator.phrase_reader
 
-    def translations(found: Proposals, query: int) -> tuple[Translation, ...]:
+    def translations(found: Proposals, query: int) -> Kept:
         """One query's first k answers that the filter keeps."""
         columns = (found.rows, found.scores, found.confidence, found.known)
         every = (
@@ -176,6 +178,7 @@ def answers(
         given = (t for t in every if keep is None or t.known or keep(t.word, side))
         return tuple(islice(given, min(k, len(key_side))))
 
+    first_kept = partial(_first_kept, translations, k, len(key_side), filtered=keep is not None)
     units = [unit_of(word, rows) or unit_of(text, rows) for word, text in zip(words, texts, strict=True)]
     inside = {place: unit for place, unit in enumerate(units) if unit is not None}
     outside = {place: text for place, text in enumerate(texts) if place not in inside}
@@ -184,21 +187,44 @@ def answers(
     if inside or read:
         propose = translator.proposer(direction, retrieval, model_only=model_only)
     if inside:
-        found = propose(np.array([rows[unit] for unit in inside.values()], np.int64), depth)
-        for number, (place, unit) in enumerate(inside.items()):
+        queries = np.array([rows[unit] for unit in inside.values()], np.int64)
+        for (place, unit), found in zip(inside.items(), first_kept(propose, queries), strict=True):
             origin = COMPOSED if unit in own_composed else "vocabulary"
-            made[place] = Answer(words[place], translations(found, number), origin)
+            made[place] = Answer(words[place], found, origin)
     for place, text in outside.items():
         if text in read:
             vector, origin = read[text]
-            found = propose.for_vector(vector, depth, phrases=origin == COMPOSED)
-            made[place] = Answer(words[place], translations(found, 0), origin)
+            search = partial(propose.for_vectors, phrases=origin == COMPOSED)
+            made[place] = Answer(words[place], first_kept(search, vector[None])[0], origin)
         else:
             lacking = reader.unknown_words(text, own_side)
             misspelt = lacking[0] if lacking else words[place]
             near = partial(closest_spellings, misspelt, query_side.index_to_key)
             made[place] = Answer(words[place], (), None, tuple(lacking), near)
     return [made[place] for place in range(len(words))]
+
+
+def _first_kept(
+    translations: Callable[[Proposals, int], Kept],
+    k: int,
+    keys: int,
+    search: Callable[[Any, int], Proposals],
+    queries: Rows | Floats,
+    *,
+    filtered: bool,
+) -> list[Kept]:
+    """The first k answers of each query that a filter keeps; with a filter, ever more keys are searched."""
+    kept: list[Kept] = [()] * len(queries)
+    left, depth = np.arange(len(queries)), k + _MORE_TO_FILTER if filtered else k
+    while len(left):
+        for block in np.array_split(left, -(-len(left) * depth // _CANDIDATES_AT_ONCE)):
+            found = search(queries[block], depth)
+            for number, query in enumerate(block.tolist()):
+                kept[query] = translations(found, number)
+        if not filtered or depth >= keys:
+            break
+        left, depth = left[[len(kept[query]) < k for query in left]], min(_DEEPER * depth, keys)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -267,9 +293,9 @@ class Proposer:
         whole.put(touched, self._known_first(queries[touched], k))
         return whole
 
-    def for_vector(self, vector: Floats, k: int, *, phrases: bool) -> Proposals:
-        """The k best answers to a vector in the space; phrases are among them only if `phrases`."""
-        return self._searched(self._by_all if phrases else self._by_words, vector[None], k)
+    def for_vectors(self, vectors: Floats, k: int, *, phrases: bool) -> Proposals:
+        """The k best answers to vectors in the space; phrases are among them only if `phrases`."""
+        return self._searched(self._by_all if phrases else self._by_words, vectors, k)
 
     def _own(self, queries: Rows, k: int) -> Proposals:
         """The model's answers, as if no word were known."""
