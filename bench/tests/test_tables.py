@@ -211,6 +211,13 @@ def test_lambda_table_orders_the_weights_and_tells_the_chosen_one() -> None:
     assert any("auto chose λ from 0.3" in note for note in table.notes)
 
 
+def test_one_lambda_under_two_labels_is_no_sweep() -> None:
+    results = [
+        made(lm=E5, mixing=0.2, pair=pair, label=label) for pair, label in (("en-fi", "A"), ("en-fr", "B"))
+    ]
+    assert build_tables(results, names=["lambda"]) == []
+
+
 def test_sweeps_stay_out_of_the_other_tables() -> None:
     results = [made(), *(made(lm=E5, mixing=m, label=f"λ {m}") for m in (0, 0.2, 0.5, 0.8, "auto"))]
     (main,) = build_tables(results, names=["main"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from bilex.aligners import get_method
 from bilex.core.progress import Silent
 from bilex.encoders import TuningSettings, WordEncoder, run_stage_c2
 from bilex.evaluation import evaluate
+from bilex.fit import FitResult, fit
 from bilex.fit.trial import decide
 from bilex.model.space import Space
 from bilex_bench import stages
@@ -82,6 +85,40 @@ def test_a_damaged_stored_fit_is_made_again(place: Workplace) -> None:
         file.write_bytes(b"damaged")
     [again] = place.run([world.setup()])
     assert world.outcomes([first]) == world.outcomes([again])
+
+
+def test_maps_that_share_memory_are_stored(place: Workplace) -> None:
+    small = {
+        "hidden": 16,
+        "latent": 8,
+        "autoencoder_epochs": 1,
+        "autoencoder_samples": 200,
+        "mapper_epochs": 1,
+    }
+    more = {"rounds": 1, "growth": 20, "candidates": 100, "queries": 100, "batch": 32}
+    setup = world.setup("lnmap", settings=small | more)
+    [first] = place.run([setup])
+    assert first.status == "done", first.error
+    [again] = Workplace(place.plan).run([setup])
+    assert world.outcomes([first]) == world.outcomes([again])
+
+
+def test_what_cannot_be_stored_keeps_its_checkpoint(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fit_and_keep(*arguments: Any, **options: Any) -> FitResult:
+        found = fit(*arguments, **options)
+        (options["checkpoint"] / "aligner").mkdir(parents=True)
+        monkeypatch.setattr("safetensors.torch.save_file", full)
+        return found
+
+    monkeypatch.setattr(stages, "fit", fit_and_keep)
+    [result] = place.run([world.setup()])
+    assert result.status == "done"
+    assert [path.suffix for path in place.fits.iterdir()] == [".unfinished"]
 
 
 def test_what_fails_is_recorded_with_its_sentence(place: Workplace) -> None:

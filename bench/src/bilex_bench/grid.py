@@ -320,7 +320,7 @@ class Grid:
     def _variants(self) -> Iterator[tuple[Sequence[MethodEntry | LmEntry], Place, dict[str, Any]]]:
         """Each method alone and with language models: its tables, its place in the file, fields of setups."""
         for number, method in enumerate(self.methods):
-            label = method.label or method.name
+            label = " ".join((method.label or method.name).split())
             alone = {"method": method.name, "settings": dict(method.settings), "label": label}
             yield [method], ("method", number), alone
             for place, lm in enumerate(method.lm):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bilex.encoders.stage import Both, Combination
 
 _NAME_LETTERS = 24
-_STATE = "state.json"  # of a checkpoint
+_STATE, _LAYOUT = "state.json", "checkpoint"  # what a stored fit or stage is
 _UNREADABLE = (BilexError, OSError, KeyError, SafetensorError, TypeError, ValueError)
 _KEPT_BYTES = 16 << 30
 
@@ -68,7 +68,7 @@ def fit_aligner(
     if seeds is not None:
         pairs = seeds.index(source.key_to_index, target.key_to_index)
     # A fingerprint leaves the device out, but fits on a CPU and on a GPU differ.
-    decided_by = {"method": aligner.name, **aligner.settings(), "where": aligner.device}
+    decided_by = {"method": aligner.name, **aligner.settings(), "where": aligner.device, "layout": _LAYOUT}
     name = fingerprint(decided_by, source, target, pairs)[:_NAME_LETTERS]
     stored = Checkpoint(folder / name, name, progress)
     with contextlib.suppress(*_UNREADABLE):
@@ -94,7 +94,7 @@ def fit_aligner(
     )
     steps, maps = maps_state(*found.maps)
     stored.save(_tensors(maps), **steps, report=found.report.as_dict())
-    shutil.rmtree(unfinished, ignore_errors=True)
+    _remove_unfinished(folder, name)
     return Aligned(name, source, target, seeds, found)
 
 
@@ -117,7 +117,13 @@ def finish_stage(
 
     aligner, chooses = aligned.fit.aligner, settings.mixing == "auto"
     tuning = asdict(settings.tuning) if settings.tuning else None
-    content = {"fit": aligned.name, "lm": encoder.fingerprint(), "tune": settings.tune, "tuning": tuning}
+    content = {
+        "layout": _LAYOUT,
+        "fit": aligned.name,
+        "lm": encoder.fingerprint(),
+        "tune": settings.tune,
+        "tuning": tuning,
+    }
     text = json.dumps(content, sort_keys=True, default=str)
     name = hashlib.sha256(text.encode()).hexdigest()[:_NAME_LETTERS]
     stored = Checkpoint(folder / name, name, progress)
@@ -156,13 +162,20 @@ def finish_stage(
     encoded = stage.encoded
     vectors = {**stage.combination.state(), "source": encoded[0], "target": encoded[1]}
     stored.save(_tensors(vectors), chooses=chooses, report=report)
-    shutil.rmtree(unfinished, ignore_errors=True)
+    _remove_unfinished(folder, name)
     prune(folder)
     return FinishedStage(stage.combination, stage.static, encoded, chooses, report)
 
 
+def _remove_unfinished(folder: Path, name: str) -> None:
+    """Remove the checkpoint of work that is stored; it stays if the disk was too full for that."""
+    if (folder / name / _STATE).is_file():
+        shutil.rmtree(folder / f"{name}.unfinished", ignore_errors=True)
+
+
 def _tensors(arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    return {name: torch.as_tensor(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    """Copies: arrays that share memory, as those of LNMap do, cannot be stored as tensors."""
+    return {name: torch.tensor(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
 def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
@@ -171,7 +184,7 @@ def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
 
 def prune(folder: Path, limit: int = _KEPT_BYTES) -> None:
     """Remove the least recently used stages while all together take more than `limit` bytes."""
-    homes = [home for home in folder.iterdir() if (home / _STATE).is_file()]
+    homes = [state.parent for state in folder.glob(f"*/{_STATE}")]
     homes.sort(key=lambda home: (home / _STATE).stat().st_mtime, reverse=True)
     total = 0
     for number, home in enumerate(homes):

@@ -40,7 +40,7 @@ from bilex.search import top_k
 
 ENOUGH_SEEDS = 2_236  # the geometric mean of 1k and 5k, as in stage C1
 _FREQUENT, _KEPT_PER_SIDE = 20_000, 6_000
-_WEIGHT, _MOMENT = "weight.", "moment."
+_WEIGHT, _MOMENT = "weight.encoder.", "moment."
 _SHOWN = 10  # reading a loss waits for the GPU, so that only every tenth is
 
 
@@ -257,7 +257,7 @@ class Tuner:
             fused=True,
         )
         state = Checkpoint(self.checkpoint, self._identity() if self.checkpoint else "", self.progress)
-        self.losses = _resumed(state, encoder, optimiser)
+        self.losses = _resumed(state, encoder.model, optimiser)
         first = len(self.losses)
         with self.progress.task("Tuning the language model", settings.epochs * steps) as task:
             task.advance(first * steps)
@@ -282,7 +282,7 @@ class Tuner:
                     return
                 self.losses.append(loss)
                 if self.checkpoint:
-                    state.save(_state(encoder, optimiser), losses=self.losses)
+                    state.save(_state(encoder.model, optimiser), losses=self.losses)
 
     def _epoch(self, optimiser: torch.optim.Optimizer, epoch: int, task: Task) -> float:
         """One pass over all pairs; returns the mean loss, which is not finite if that of a batch is not."""
@@ -406,23 +406,23 @@ def _dropout(encoder: nn.Module, rate: float | None) -> Iterator[None]:
             layer.p = own
 
 
-def _state(module: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def _state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     """Weights and the optimiser's moments, for a checkpoint."""
     moments = {
         f"{_MOMENT}{number}.{name}": torch.as_tensor(value)
         for number, state in optimiser.state_dict()["state"].items()
         for name, value in state.items()
     }
-    return {**{f"{_WEIGHT}{name}": weight for name, weight in module.named_parameters()}, **moments}
+    return {**{f"{_WEIGHT}{name}": weight for name, weight in model.named_parameters()}, **moments}
 
 
-def _resumed(state: Checkpoint, module: nn.Module, optimiser: torch.optim.Optimizer) -> list[float]:
+def _resumed(state: Checkpoint, model: nn.Module, optimiser: torch.optim.Optimizer) -> list[float]:
     """Load a checkpoint, if there is one of this run; returns the losses of the epochs that are done."""
     kept = state.load(of_another="ignore")
     if kept is None:
         return []
     with torch.no_grad():
-        for name, parameter in module.named_parameters():
+        for name, parameter in model.named_parameters():
             parameter.copy_(kept.tensors[_WEIGHT + name])
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in kept.tensors.items():

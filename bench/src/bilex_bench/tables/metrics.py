@@ -153,7 +153,8 @@ def mixing_tables(sheet: Sheet) -> Iterator[Table]:
     """The mean over directions by λ, for each stage C2 that was mixed with several."""
     models = [method for method in sheet.methods if method.setup.lm is not None]
     stages = grouped(models, lambda method: same_but(method.setup, "mixing")).values()
-    swept = [sheet.only(stage) for stage in stages if len(stage) > 1]
+    by_mixing = [{str(method.setup.mixing): method for method in stage} for stage in stages]
+    swept = [sheet.only(stage.values()) for stage in by_mixing if len(stage) > 1]
     chosen = sheet.only(method for stage in swept for method in stage.methods)
     stage_of: dict[Row, Sheet] = {}
     for seeds in chosen.seeds:
@@ -165,7 +166,7 @@ def mixing_tables(sheet: Sheet) -> Iterator[Table]:
 
     def mixed(value: str, row: Row) -> Metrics:
         found = [method for method in stage_of[row].methods if str(method.setup.mixing) == value]
-        return _mean_metrics(found[-1], row, compared=False) if found else Metrics({"": None})
+        return _mean_metrics(found[0], row, compared=False) if found else Metrics({"": None})
 
     values = {str(method.setup.mixing) for method in chosen.methods}
     ordered = [*sorted(values - {"auto"}, key=float), *sorted(values & {"auto"})]
