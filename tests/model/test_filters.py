@@ -96,8 +96,11 @@ def test_ranks_of_answers_leave_composed_phrases_out(
 ) -> None:
     world = planted(300, 16, 0.3)
     source, target = world.source.index_to_key, world.target.index_to_key
-    phrase = f"{source[150]} {source[151]}", f"{target[150]} {target[151]}"
-    seeds = Lexicon([*world.pairs(0, 100).pairs, phrase])
+    phrases = [
+        (f"{source[150]} {source[row]}", f"{target[150]} {target[row]}") for row in (151, 152, 153, 154)
+    ]
+    phrase = phrases[0]
+    seeds = Lexicon([*world.pairs(0, 100).pairs, *phrases])
     Translator("procrustes").fit(world.source, world.target, seeds, calibrate=False).save(tmp_path / "m")
     arguments = ["translate", str(tmp_path / "m"), phrase[0], "--answer-ranks", "1-200", "--format", "jsonl"]
     assert run(arguments) == 0
