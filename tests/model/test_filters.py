@@ -102,7 +102,17 @@ def test_ranks_of_answers_leave_composed_phrases_out(
     phrase = phrases[0]
     seeds = Lexicon([*world.pairs(0, 100).pairs, *phrases])
     Translator("procrustes").fit(world.source, world.target, seeds, calibrate=False).save(tmp_path / "m")
-    arguments = ["translate", str(tmp_path / "m"), phrase[0], "--answer-ranks", "1-200", "--format", "jsonl"]
+    arguments = [
+        "translate",
+        str(tmp_path / "m"),
+        phrase[0],
+        "--answer-ranks",
+        "1-200",
+        "-k",
+        "290",
+        "--format",
+        "jsonl",
+    ]
     assert run(arguments) == 0
     found = json.loads(capsys.readouterr().out)["translations"]
     assert found[0]["word"] == phrase[1] and found[0]["known"]
