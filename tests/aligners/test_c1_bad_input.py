@@ -83,7 +83,7 @@ def test_fewer_pairs_than_dimensions_are_damped_and_said() -> None:
     fitted = world.fit(quick(), 12, progress=recorder)
     assert finite(fitted)
     assert recorder.messages[0].startswith(
-        "12 seed pairs are few for these dimensions: the whitening is damped"
+        "12 word pairs are few for these dimensions: 2.33 times the mean eigenvalue"
     )
     assert world.precision(fitted, 12) > 0.5
     recorder = Recorder()

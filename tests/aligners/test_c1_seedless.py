@@ -131,6 +131,8 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
             resumed = fit(world, quick(**settings), checkpoint=folder)
         assert same_maps(resumed, whole)
         assert resumed.report_.anchors == whole.report_.anchors > 0
+        again = fit(world, quick(**settings), checkpoint=folder)  # nothing is left to do
+        assert same_maps(again, whole) and again.report_.anchors == whole.report_.anchors
 
 
 def test_further_passes_take_what_the_earlier_have_found_as_seeds() -> None:

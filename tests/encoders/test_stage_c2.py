@@ -220,6 +220,8 @@ def test_the_ends_of_mixing_and_words_that_one_view_does_not_know() -> None:
     unread = combination(static, np.zeros_like(encoded))
     np.testing.assert_allclose(unread, combination.with_mixing(0.0)(static, encoded), atol=1e-6)
     np.testing.assert_allclose(unread @ unread.T, static @ static.T, atol=1e-5)
+    np.testing.assert_allclose(combination.with_mixing(1.0)(static, 0 * encoded), unread, atol=1e-6)
+    np.testing.assert_allclose(combination.with_mixing(0.0)(0 * static, encoded), encoded, atol=1e-6)
 
 
 def test_a_combination_saves_itself() -> None:

@@ -114,6 +114,16 @@ def test_a_trial_that_fails_leaves_the_fit_without_confidences(
     assert fitted.calibration.note == "not calibrated: the trial could not be finished (no answers.)"
 
 
+def test_a_trial_that_failed_is_tried_again_by_the_next_run(
+    world: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = C1(**SHORT, device="cpu"), world.source, world.target, world.pairs(0, 250)
+    with monkeypatch.context() as patched:
+        patched.setattr(trial, "answer_records", lambda *_: (_ for _ in ()).throw(RuntimeError("no memory")))
+        assert not fit(*given, checkpoint=tmp_path / "state").report.trial.ran
+    assert fit(*given, checkpoint=tmp_path / "state").report.trial.ran
+
+
 def test_a_fit_learns_from_all_seeds_and_leaves_its_aligner_as_it_is(world: Planted) -> None:
     aligner, seeds = C1(**SHORT, device="cpu"), world.pairs(0, 300)
     fitted = fit(aligner, world.source, world.target, seeds)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 # hold nothing but rounding there, and whitening would blow that up.
 _EMPTY_DIRECTION = 1e-6
 _NO_WEIGHT = 1e-10
-_ROTATION_STEPS, _SETTLED = 100, 1e-6
+_ROTATION_STEPS, _TOLERANCE = 100, 1e-6
 
 Matrix = npt.NDArray[np.float64]
 
 
 class AdvancedMaps(NamedTuple):
-    """The two matrices, and how much the whitening had to be damped (0: the paper's formula)."""
+    """The two matrices, and the ridge as a multiple of the mean eigenvalue (0: the paper's formula)."""
 
     source: torch.Tensor
     target: torch.Tensor
@@ -46,14 +46,17 @@ def ridge_for(pairs: int, dimension: int) -> float:
     """The share of the mean eigenvalue that is added before whitening, for few pairs in many dimensions.
 
     Whitening n pairs in d > n dimensions makes any two languages agree perfectly on the pairs, whatever they
-    are. With at least two pairs per dimension the formula is the paper's; with fewer, damping grows until
+    are. With at least two pairs per dimension the formula is the paper's; with fewer, the ridge grows until
     only the rotation is left.
     """
     return max(0.0, 2.0 * dimension / max(pairs, 1) - 1.0)
 
 
 def whitening(rows: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """(XᵀX + ridge)^-½ and (XᵀX + ridge)^½, with empty directions left out of the first."""
+    """(XᵀX + ridge·m)^-½ and (XᵀX + ridge·m)^½, m being the mean eigenvalue.
+
+    Empty directions are left out of the first.
+    """
     values, vectors = torch.linalg.eigh(rows.T @ rows)
     values = values.clamp_min(0)
     roots = (values + ridge * values.mean()).sqrt()
@@ -156,7 +159,7 @@ def rotate_together(names: Sequence[str], agreement: Mapping[LanguagePair, Matri
     """Generalised Procrustes: rotations R for which the sum over pairs of tr(Rₐᵀ Mₐᵦ Rᵦ) is largest.
 
     Each rotation in turn is set to the best one for the others as they are, which never lowers the sum, until
-    the sum has settled.
+    the sum grows by less than a millionth.
     """
     towards: dict[str, dict[str, Matrix]] = {name: {} for name in names}
     for (a, b), matrix in agreement.items():
@@ -176,7 +179,7 @@ def rotate_together(names: Sequence[str], agreement: Mapping[LanguagePair, Matri
         for name in names:
             rotate(name)
         total = sum(float(np.sum(rotations[a] * (m @ rotations[b]))) for (a, b), m in agreement.items())
-        if total - before <= _SETTLED * abs(total):
+        if total - before <= _TOLERANCE * abs(total):
             break
         before = total
     return rotations
@@ -187,7 +190,7 @@ class AdvancedReport(AlignerReport):
     """The report of an advanced mapping.
 
     Attributes:
-        ridge: How much the whitening was damped (0: the paper's formula).
+        ridge: The ridge as a multiple of the mean eigenvalue (0: the paper's formula).
     """
 
     ridge: float = 0.0
@@ -229,6 +232,6 @@ class AdvancedMapping(Aligner):
 def damping_sentence(pairs: int, ridge: float) -> str:
     """A message for few pairs."""
     return (
-        f"{pairs} seed pairs are few for these dimensions: the whitening is damped "
-        f"(ridge {ridge:.2f} of the mean eigenvalue)."
+        f"{pairs} word pairs are few for these dimensions: {ridge:.2f} times the mean eigenvalue is added "
+        "before whitening."
     )

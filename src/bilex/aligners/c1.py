@@ -2,11 +2,12 @@
 
     D ← D_0                                             the seeds
     for each round:
+        from the second round on:
+            D ← D_0 ∪ D_add, pairs that W_x and W_y find    `induction`
         W_x, W_y ← advanced mapping of D                `advanced`
         for each update:                                `contrast`
             find hard negatives of the pairs in the current maps
             W_x, W_y ← W_x, W_y − rate · clipped gradient of the loss
-        D ← D_0 ∪ D_add, pairs that W_x and W_y find    `induction`
 
 `C1.algorithm_1` is that loop, for two languages or more. `C1.learn` passes through it once, or several times
 with the most confident pairs found so far as further seeds. `c1_settings` has all settings and constants.
@@ -208,7 +209,7 @@ class C1(C1Settings):
             maps = {language: kept.tensors[language].to(part.device) for language, part in rows.items()}
             seeds = {two: kept.tensors["-".join(("seeds", *two))].numpy() for two in evidence}
             progress.log(f"{state.folder}: going on after iteration {done}.")
-            yield Learned(maps, {}, None)
+            yield Learned(maps, {}, None, anchors=int(kept.state.get("anchors", 0)))
         for number, part in enumerate(plans[lead]):
             left = range(max(done, before), before + part.constants.iterations)
             before += part.constants.iterations
@@ -217,7 +218,9 @@ class C1(C1Settings):
                     two: self._anchored(rows, maps, two, own, plans[two][number], progress)
                     for two, own in evidence.items()
                 }
-                dictionary, maps = seeds, maps if not any(map(len, seeds.values())) else None
+                dictionary = seeds
+                if any(map(len, seeds.values())):
+                    maps = None  # the first round of the pass starts from `dictionary`
             known = {
                 two: Known(seeds[two], own.rejected, plans[two][number].constants)
                 for two, own in evidence.items()
@@ -228,14 +231,15 @@ class C1(C1Settings):
             rounds = self.algorithm_1(
                 rows, known, dictionary, part.constants, maps, part.words, titles, progress
             )
+            anchors = sum(map(len, seeds.values())) if number else 0
             for found in rounds:
-                yield found._replace(anchors=sum(map(len, seeds.values())) if number else 0)
+                yield found._replace(anchors=anchors)
                 maps, done = found.maps, done + 1
                 if found.broke:
                     progress.log(f"{found.broke}; the maps before it are kept; try a lower learning_rate.")
                     return
                 d_0 = {"-".join(("seeds", *two)): torch.from_numpy(pairs) for two, pairs in seeds.items()}
-                state.save({**maps, **d_0}, done=done)
+                state.save({**maps, **d_0}, done=done, anchors=anchors)
 
     def _turns(
         self,

@@ -204,10 +204,11 @@ class C1Settings(Aligner):
     """The settings of C1, and the passes and rounds that follow from them.
 
     Every constant of the paper is a setting. Those left at None follow the preset, which chooses and scales
-    them by the number of seeds and words (`constants_for`). Four settings go beyond the paper: `start` joins
-    the seeds with pairs that the vocabularies suggest, `spelling` adds words of identical spelling, `passes`
-    repeats the rounds with the most confident pairs found so far as further seeds, and `last_pass` chooses
-    the constants of the last repetition. Each works with any number of seeds.
+    them by the number of seeds and words (`constants_for`). Beyond the paper, `start` joins the seeds with
+    pairs that the vocabularies suggest, `spelling` adds words of identical spelling, and `passes` repeats the
+    rounds with the most confident pairs found so far as further seeds (with `early_extent`, `last_pass` and
+    `anchors`), each with any number of seeds. So are `warm_up`, `through_norms`, `mask_known`, `full_csls`,
+    `size` and `extent`.
 
     Args:
         preset: "auto", "paper", "best", "careful", "quick", "5k" or "1k" (`bilex methods c1` describes them).
@@ -230,8 +231,9 @@ class C1Settings(Aligner):
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
         start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
-            "shared" (these three together) or "unsupervised" for what the vocabularies suggest, joined to the
-            seeds; "joined" for the best of these; "auto" for "joined" under 300 seeds and "seeds" above.
+            "shared" (these three together) for what the vocabularies suggest, joined to the seeds;
+            "unsupervised" for the shapes of both spaces, without seeds only; "joined" for the best of these;
+            "auto" for "joined" under 300 seeds and "seeds" above.
         spelling: Whether words of identical spelling join the first dictionary, and those that the maps
             confirm the seeds of later passes; None for preset "auto" only.
         passes: How often to pass through the rounds; None for three with preset "auto", and with "best" and
@@ -242,7 +244,8 @@ class C1Settings(Aligner):
             others.
         anchors: Induced pairs that serve as seeds of the last pass; None for 5,000, or 2,500 with many seeds.
         size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
-        extent: The share of the summed step lengths that each round makes.
+        extent: The share of the summed step lengths that each round makes. Under 1, presets other than "best"
+            and "careful" also take half as many steps, each twice as long.
     """
 
     presets = PRESETS
@@ -356,7 +359,10 @@ class C1Settings(Aligner):
         return (seeds if self.size is None else self.size) < _FEW_SEEDS
 
     def for_trial(self, pairs: int, words: int) -> Self:
-        """At most two passes of fewer updates, with many seeds of one round; the constants for all seeds."""
+        """A copy with fewer updates, at most two passes, and one round per pass if there are many seeds.
+
+        Its constants are those of all seeds, though some are held out.
+        """
         size = self.size or pairs
         passes = self.passes or (1 if self.has_few(pairs) else len(self.plan(pairs, words)))
         rounds = 1 if passes > 1 and size >= MANY_SEEDS else self.iterations

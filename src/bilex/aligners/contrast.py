@@ -9,8 +9,9 @@ positive, and b = Σ g·x̄ over source negatives, both come from one matrix:
     M = X̄ᵀa + bᵀȲ        ∂L/∂W_x = M W_y        ∂L/∂W_y = Mᵀ W_x
 
 That is exact when the norms count as constants, as in the authors' program. Letting the gradient through
-the norms takes s·x̂ off each ŷ (and s·ŷ off each x̂). All of that which concerns W_x comes from one symmetric
-matrix over the words, with c a word's sum of g·s over the logits that it is in (W_y likewise):
+the norms subtracts s·x̂ from each ŷ (and s·ŷ from each x̂), with s = x̂·ŷ. All of that which concerns W_x
+comes from one symmetric matrix over the words, with c a word's sum of g·s over the logits that it is in (W_y
+likewise):
 
     S = Σ c·x̄ᵀx̄        ∂L/∂W_x = M W_y − S W_x
 
@@ -178,7 +179,7 @@ class Contrast:
         loss = (total.log() - positive / self.temperature).double().mean()
         share = 1 / (len(total) * self.temperature * total)
         pull = weight * share - 1 / (len(total) * self.temperature)
-        # X̄ᵀa + bᵀȲ, with what is multiplied by each pair's number put where it takes the fewest passes
+        # M = X̄ᵀa + bᵀȲ; the positive is added to b instead of a, which gives the same sum
         y_bar = self.rows[1] * y.inverse[:, None]
         beside_y = of_source.context * share[:, None]
         beside_y.addcmul_(self.rows[0], (x.inverse * pull)[:, None])

@@ -44,8 +44,9 @@ def induce_pairs(
     """The most confident translations of the frequent words, both ways.
 
     Each of the `frequent` first words of a language takes its best partner in the *whole* other
-    vocabulary; the `keep` highest-scored pairs are returned. The score is half CSLS,
-    2·cos(x, y) − r(y), which leaves the query word's own term r(x) out, as the authors' program does.
+    vocabulary; the `keep` highest-scored pairs of each direction are returned. The score is half CSLS,
+    2·cos(x, y) − r(y), which leaves the query word's own term r(x) out, as the authors' program does; with
+    `full_csls`, r(x) is subtracted before pairs are ranked.
     """
     source_mean, target_mean = neighbourhoods(source, target, k, device=device)
 

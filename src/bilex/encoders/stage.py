@@ -119,9 +119,9 @@ def run_stage_c2(
         if stage.tune:
             if stage.preset == "auto" and report.preset == "light":
                 progress.log(
-                    f"No GPU here, so the light tuning of {encoder.name} is used ({len(pairs):,} pairs, "
-                    f"{settings.negatives} negatives per side, {settings.epochs} epochs); --tuning paper is "
-                    "the paper's."
+                    f"The encoder runs on a CPU, so the light tuning of {encoder.name} is used "
+                    f"({len(pairs):,} pairs, {settings.negatives} negatives per side, {settings.epochs} "
+                    "epochs); --tuning paper is the paper's."
                 )
             state = checkpoint / "tuning" if checkpoint else None
             tuner = Tuner(encoder, *tokens, pairs, settings, progress=progress, checkpoint=state).run()
@@ -231,8 +231,14 @@ class Combination:
 
 
 def mixed_views(static: Floats, encoded: Floats, mixing: float) -> Floats:
-    """Unit rows (1−λ)·static + λ·encoder of two views in one space, `mixing` being λ."""
-    return unit_rows(mixing * encoded + (1 - mixing) * static)
+    """Unit rows (1−λ)·static + λ·encoder of two views in one space, `mixing` being λ.
+
+    A word that only one view knows (the other row is zero) has the vector of that view, whatever λ is.
+    """
+    mixed = mixing * encoded + (1 - mixing) * static
+    if mixing in (0, 1):
+        mixed = np.where(mixed.any(axis=1, keepdims=True), mixed, static + encoded)
+    return unit_rows(mixed)
 
 
 def _through(rows: Floats, across: Floats) -> Floats:

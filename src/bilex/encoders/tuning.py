@@ -1,8 +1,8 @@
 """Contrastive tuning of an encoder on word pairs (stage C2): pairs and negatives, the loss, the updates.
 
-Positive pairs are the seeds; negatives are the nearest wrong words in the aligner's space. With unit vectors
-x̂, ŷ the logits of a pair are [x̂·ŷ ; x̂·ŷ' for its target negatives ; x̂'·ŷ for its source negatives] / τ, and
-its loss is the cross-entropy with the true pair at index 0 (InfoNCE).
+Positive pairs are the seeds, and with few seeds also induced pairs; negatives are the nearest wrong words in
+the aligner's space. With unit vectors x̂, ŷ the logits of a pair are [x̂·ŷ ; x̂·ŷ' for its target negatives ;
+x̂'·ŷ for its source negatives] / τ, and its loss is the cross-entropy with the true pair at index 0 (InfoNCE).
 """
 
 from __future__ import annotations
@@ -319,9 +319,11 @@ class Tuner:
                         "or a smaller --lm."
                     ) from error
                 self.micro_batch = -(-self.micro_batch // 2)
+                fewer = self.settings.whole_batch  # the other words of the batch are the negatives
+                changed = "but pairs have fewer negatives" if fewer else "so results do not change"
                 self._warn(
                     f"GPU memory is too small for the whole batch: continuing with {self.micro_batch} pairs "
-                    "at a time; gradients still cover the whole batch, so results do not change."
+                    f"at a time; gradients still cover the whole batch, {changed}."
                 )
         optimiser.step()
         self.updates += 1

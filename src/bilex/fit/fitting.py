@@ -35,7 +35,7 @@ class FitResult:
     """The result of `fit`.
 
     Attributes:
-        aligner: A fitted copy of the aligner, with the settings that were chosen.
+        aligner: A fitted copy of the aligner.
         space: Both vocabularies in one space: the aligner's, or with a language model the combined one.
         stage: What stage C2 made; None without a language model.
         calibration: Confidences, or a note why there are none.
@@ -90,8 +90,8 @@ def fit(
         aligned: An earlier fit of this aligner to the same data, whose maps are used, so that several
             language models share one fit.
         calibrate: Whether confidences are learned in the trial.
-        held_out: The share of the seeds' source words that the trial holds out; it takes more where that
-            would be fewer than 200 words, but never more than a fifth.
+        held_out: The share of the seeds' source words that the trial holds out. If that is fewer than 200
+            words, it holds out 200 or a fifth of them, whichever is fewer.
         progress: Receives progress reports.
         checkpoint: A folder for the state of the fit; an interrupted run resumes from it.
         measure: Whether the CSLS terms of all words are computed at once; False leaves that to the first
@@ -198,6 +198,7 @@ def _decisions(
         "method": aligner.name,
         **aligner.settings(),
         "encoder": None if stage is None else {**stage.settings(), "device": None, "cache": None},
+        "weights": stage.open_encoder.fingerprint() if stage is not None and stage.open_encoder else None,
         **options,
     }
     state = Checkpoint.of_fit(checkpoint / _TRIAL, known_by, source, target, pairs, progress)
@@ -205,7 +206,8 @@ def _decisions(
     if kept is not None:
         return Decisions.from_dict(kept.state)
     decisions = decided()
-    state.save({}, **decisions.as_dict())
+    if not decisions.failed:  # the next run tries again
+        state.save({}, **decisions.as_dict())
     return decisions
 
 

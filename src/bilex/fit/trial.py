@@ -1,9 +1,9 @@
-"""The held-out trial: one fit without some of the seeds teaches confidences and chooses λ.
+"""The held-out trial: one fit without some of the seeds calibrates confidences and chooses λ.
 
-Some seed words are held out. The aligner is fitted without them, on frequent words and with fewer updates (an
-aligner knows itself how it is shortened: `Aligner.for_trial`). The held-out words are then translated: with a
-language model under each λ, of which one is chosen, and their answers teach confidences. The trial never
-sees test data. Its fit is thrown away; the model itself learns from all seeds.
+Some seed words are held out. A shorter copy of the aligner (`Aligner.for_trial`) is fitted without them, on
+frequent words. The held-out words are then translated: with a language model under each λ, of which one is
+chosen. Confidences are calibrated on their answers. The trial never sees test data. Its fit is discarded; the
+model itself learns from all seeds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Numbers = npt.NDArray[np.float64]
 
 # With fewer seed words than this nothing is held out.
 FEWEST_SEEDS = 100
-# The least number of words that are held out, and their largest share of the seeds.
+# The least number of words that are held out, and the largest share of the seeds for which that number holds.
 HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST = 200, 0.2
 FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
 # The trial's fit learns on this number of frequent words per language, and on those of the seeds.
@@ -58,11 +58,13 @@ class Decisions:
         mixing: λ; None without a language model.
         calibration: Confidences, or a note why there are none.
         report: What the trial found.
+        failed: Whether an error ended the trial; another run may succeed.
     """
 
     mixing: float | None = None
     calibration: Calibration
     report: TrialReport
+    failed: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -97,7 +99,7 @@ def decide(
     opens_mixing = encoder is not None and encoder.mixing == "auto"
     calibrates = calibrate and words >= FEWEST_TO_CALIBRATE
     split = hold_out(usable, held_out, aligner.seed)
-    note = ""
+    note, failed = "", False
     if not opens_mixing and not calibrates:
         note = "there was nothing to decide"
     elif split is None:
@@ -112,7 +114,7 @@ def decide(
                 found = replace(found, calibration=not_calibrated(calibrate, words))
             return replace(found, report=replace(found.report, seconds=seconds, held_out_words=tested))
         except FAILURES as error:
-            note = f"the trial could not be finished ({error})"
+            note, failed = f"the trial could not be finished ({error})", True
     mixing = None if encoder is None else _given_mixing(encoder, progress)
     calibration = not_calibrated(calibrate, words, note)
     if opens_mixing:
@@ -120,7 +122,7 @@ def decide(
     if calibrate:
         progress.log(f"Confidences: {calibration.note}.")
     report = TrialReport(note=note, mixing=mixing if opens_mixing else None)
-    return Decisions(mixing=mixing, calibration=calibration, report=report)
+    return Decisions(mixing=mixing, calibration=calibration, report=report, failed=failed)
 
 
 def not_calibrated(calibrate: bool, words: int, note: str = "") -> Calibration:
@@ -181,9 +183,9 @@ class _Trial:
 
         encoder = stage.open_encoder or stage.open(self.progress)
         tuning, preset = stage.settings_for(encoder), stage.resolved_preset
-        if preset != "paper":  # on machines without a GPU the trial tunes for half the epochs
+        if preset != "paper":  # the light tunings make half the epochs
             tuning = replace(tuning, epochs=max(1, tuning.epochs // 2))
-        if len(self.usable) >= ENOUGH_SEEDS:
+        if len(self.usable) >= ENOUGH_SEEDS:  # as in the final tuning, though some seeds are held out
             tuning = replace(tuning, induced=0)
         cache = None if stage.tune else stage.cache  # what is tuned here belongs to no other fit
         shorter: C2 = replace(stage, mixing=0.5, tuning=tuning, preset=preset, cache=cache)
@@ -213,7 +215,8 @@ class _Trial:
 def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexicon] | None:
     """Split the seeds at random into those to learn from and those to judge by, which share no word.
 
-    At least 200 source words are held out, but at most a fifth; None where there are too few.
+    `share` of the source words is held out. If that is fewer than 200 words, 200 or a fifth of them are,
+    whichever is fewer; None where there are too few.
     """
     words = len(lexicon.translations())
     if words < FEWEST_SEEDS:
@@ -223,7 +226,7 @@ def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexico
 
 
 def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
-    """The posterior mean of λ, given the held-out words.
+    """The posterior mean of λ, given the held-out words; 0 if only λ = 0 has the best mean score.
 
     The prior is a normal distribution around the usual λ. The likelihood of a λ follows from how many
     standard errors of the words' difference its score lies below the best. The curve is smoothed over
@@ -240,7 +243,7 @@ def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
     means = smooth.mean(axis=1)
     best = int(means.argmax())
     if grid[best] <= 0 and means[best] > means[1:].max(initial=-1):
-        return 0.0  # the language model helps none of the held-out words
+        return 0.0  # no λ > 0 scores as high on average
     lost = smooth[best] - smooth
     errors = np.maximum(lost.std(axis=1) / words.shape[1] ** 0.5, _SMALLEST_ERROR)
     log_density = -((lost.mean(axis=1) / errors) ** 2 + ((grid - prior) / MIXING_SPREAD) ** 2) / 2

@@ -66,7 +66,7 @@ def align_languages(
 
     `vocabularies` are vectors as they came from their files, `c1` the settings for every two languages, which
     is not fitted itself. The `frequent` most frequent words of each language take part in the fit. If
-    `calibrated`, held-out seeds teach confidences. An interrupted run resumes from the folder `checkpoint`.
+    `calibrated`, confidences are learned on held-out seeds. An interrupted run resumes from `checkpoint`.
     """
     c1 = c1 or C1()
     usable = {

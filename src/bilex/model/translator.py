@@ -64,7 +64,7 @@ class Translator(OnTheHub):
         seeds: The pairs it was learned from, and pairs that were rejected.
         provenance: From what and how it was made; `provenance.settings` are those of the fitted aligner.
         lowercase: Whether the vocabularies are lower-cased, so that queries are too.
-        aligner_: The fitted copy of the aligner, with the settings that were chosen; only after `fit`.
+        aligner_: The fitted copy of the aligner; only after `fit`.
 
     Examples:
         >>> translator = Translator(C1()).fit(source, target, seeds)  # doctest: +SKIP
@@ -161,7 +161,7 @@ class Translator(OnTheHub):
         """Align two languages.
 
         A copy of the aligner learns from all seed pairs. A smaller fit without some of them comes first: it
-        teaches confidences and chooses λ where it is "auto".
+        calibrates confidences and chooses λ where it is "auto".
 
         Args:
             source: Source vectors, most frequent words first.
