@@ -84,7 +84,8 @@ def test_damping_only_for_few_pairs() -> None:
     fitted = world.fit(AdvancedMapping(device="cpu"), 12, progress=recorder)
     assert fitted.report_.ridge == pytest.approx(2 * 20 / 12 - 1)
     assert recorder.messages == [
-        "12 word pairs are few for these dimensions: 2.33 times the mean eigenvalue is added before whitening."
+        "12 word pairs are few for these dimensions: 2.33 times the mean eigenvalue is added before "
+        "whitening."
     ]
     assert np.isfinite(fitted.source_map_.matrix).all()
 
