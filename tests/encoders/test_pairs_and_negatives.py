@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bilex import BilexError
+from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.induction import induce_pairs
 from bilex.encoders import TuningSettings
-from bilex.encoders.tuning import ENOUGH_SEEDS, hard_negatives, positive_pairs, training_pairs
+from bilex.encoders.tuning import hard_negatives, positive_pairs, training_pairs
 from bilex.vectors.stored import unit_rows
 
 
@@ -71,7 +72,7 @@ def test_few_seeds_are_joined_by_induced_pairs_of_new_words() -> None:
 
 def test_many_seeds_stand_alone() -> None:
     source, target = planted()
-    seeds = np.repeat([[0, 0], [1, 1]], ENOUGH_SEEDS // 2, axis=0)
+    seeds = np.repeat([[0, 0], [1, 1]], MANY_SEEDS // 2, axis=0)
     assert positive_pairs(source, target, seeds, 40, "cpu") is seeds
 
 

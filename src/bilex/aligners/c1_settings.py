@@ -207,8 +207,8 @@ class C1Settings(Aligner):
     them by the number of seeds and words (`constants_for`). Beyond the paper, `start` joins the seeds with
     pairs that the vocabularies suggest, `spelling` adds words of identical spelling, and `passes` repeats the
     rounds with the most confident pairs found so far as further seeds (with `early_extent`, `last_pass` and
-    `anchors`), each with any number of seeds. So are `warm_up`, `through_norms`, `mask_known`, `full_csls`,
-    `size` and `extent`.
+    `anchors`), each with any number of seeds; `warm_up`, `through_norms`, `mask_known`, `full_csls`, `size`
+    and `extent` are additions, too.
 
     Args:
         preset: "auto", "paper", "best", "careful", "quick", "5k" or "1k" (`bilex methods c1` describes them).

@@ -277,16 +277,16 @@ def _forbidden(
         known = np.unique(np.stack([own_words, partner], 1), axis=0)
         first = np.searchsorted(known[:, 0], own_words, "left")
         last = np.searchsorted(known[:, 0], own_words, "right")
-        who = np.repeat(own, last - first)
-        what = known[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [own]), 1]
+        pair = np.repeat(own, last - first)
+        key = known[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [own]), 1]
     else:
-        who, what = own, partner
+        pair, key = own, partner
     if len(rejected[0]):
-        order = np.argsort(np.concatenate([who, rejected[0]]), kind="stable")
-        who, what = (np.concatenate(both)[order] for both in zip((who, what), rejected, strict=True))
-    inside = what < keys
-    starts = np.concatenate([[0], np.cumsum(np.bincount(who[inside], minlength=len(own)))])
-    return Forbidden(starts.astype(np.int64), np.ascontiguousarray(what[inside], np.int64))
+        order = np.argsort(np.concatenate([pair, rejected[0]]), kind="stable")
+        pair, key = (np.concatenate(both)[order] for both in zip((pair, key), rejected, strict=True))
+    inside = key < keys
+    starts = np.concatenate([[0], np.cumsum(np.bincount(pair[inside], minlength=len(own)))])
+    return Forbidden(starts.astype(np.int64), np.ascontiguousarray(key[inside], np.int64))
 
 
 def rejected_partners(words: np.ndarray, rejected: Pairs, side: int) -> tuple[np.ndarray, np.ndarray]:

@@ -72,7 +72,7 @@ class TuningSettings:
         max_pairs: Tune on at most this many pairs, the first of the dictionary; None for all.
         whole_batch: Whether all words of a batch are negatives of each pair too (the paper: no); such
             results depend on how a batch is divided over memory.
-        seed: Of shuffling and dropout.
+        seed: Random seed of shuffling and dropout.
     """
 
     negatives: int = 28

@@ -63,7 +63,7 @@ def run_stage_c2(
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
 ) -> StageResult:
-    """Tune an encoder in the space of a fitted aligner of any method, and combine the two (C2(Mod)).
+    """Tune an encoder in the space of a fitted aligner of any method, and combine the two.
 
     The vectors are those that the aligner was fitted on; `lexicon` has the seed pairs, None for an aligner
     without seeds. The folder `checkpoint` keeps the state of tuning, to resume after an interruption, and the

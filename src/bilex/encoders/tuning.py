@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from bilex.aligners.base import Pairs
+from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.induction import induce_pairs, without_pairs, without_words_of
 from bilex.core.errors import BilexError
@@ -38,7 +39,6 @@ from bilex.encoders.model import (
 from bilex.encoders.settings import TuningSettings
 from bilex.search import top_k
 
-ENOUGH_SEEDS = 2_236  # the geometric mean of 1k and 5k, as in stage C1
 _FREQUENT, _KEPT_PER_SIDE = 20_000, 6_000
 _WEIGHT, _MOMENT = "weight.encoder.", "moment."
 _SHOWN = 10  # reading a loss waits for the GPU, so that only every tenth is
@@ -96,7 +96,7 @@ def positive_pairs(
     side, taken in turn from either side by rank, without pairs with a word of the seeds, repeated and
     rejected pairs. The vectors are unit rows in the common space.
     """
-    if len(seeds) >= ENOUGH_SEEDS or induced == 0:
+    if len(seeds) >= MANY_SEEDS or induced == 0:
         return seeds
     found = induce_pairs(source, target, frequent=_FREQUENT, keep=_KEPT_PER_SIDE, device=device)
     both = min(map(len, found))

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
@@ -96,11 +97,11 @@ def decide(
     started = time.monotonic()
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
     words = len(usable.translations())
-    opens_mixing = encoder is not None and encoder.mixing == "auto"
+    chooses_mixing = encoder is not None and encoder.mixing == "auto"
     calibrates = calibrate and words >= FEWEST_TO_CALIBRATE
     split = hold_out(usable, held_out, aligner.seed)
     note, failed = "", False
-    if not opens_mixing and not calibrates:
+    if not chooses_mixing and not calibrates:
         note = "there was nothing to decide"
     elif split is None:
         note = f"{words} seed words in the vectors are too few to hold some out ({FEWEST_SEEDS} are needed)"
@@ -117,11 +118,11 @@ def decide(
             note, failed = f"the trial could not be finished ({error})", True
     mixing = None if encoder is None else _given_mixing(encoder, progress)
     calibration = not_calibrated(calibrate, words, note)
-    if opens_mixing:
+    if chooses_mixing:
         progress.log(f"Trial: {note}; the usual λ = {mixing} is taken.")
     if calibrate:
         progress.log(f"Confidences: {calibration.note}.")
-    report = TrialReport(note=note, mixing=mixing if opens_mixing else None)
+    report = TrialReport(note=note, mixing=mixing if chooses_mixing else None)
     return Decisions(mixing=mixing, calibration=calibration, report=report, failed=failed)
 
 
@@ -179,13 +180,12 @@ class _Trial:
     def _mixed(self, fitted: Aligner, stage: C2) -> tuple[float, dict[str, float], Space]:
         """λ, the score of each λ, and the combined space of the trial's words under the chosen one."""
         from bilex.encoders.stage import Combination, aligned_views, mixed_views, run_stage_c2
-        from bilex.encoders.tuning import ENOUGH_SEEDS
 
         encoder = stage.open_encoder or stage.open(self.progress)
         tuning, preset = stage.settings_for(encoder), stage.resolved_preset
         if preset != "paper":  # the light tunings make half the epochs
             tuning = replace(tuning, epochs=max(1, tuning.epochs // 2))
-        if len(self.usable) >= ENOUGH_SEEDS:  # as in the final tuning, though some seeds are held out
+        if len(self.usable) >= MANY_SEEDS:  # as in the final tuning, though some seeds are held out
             tuning = replace(tuning, induced=0)
         cache = None if stage.tune else stage.cache  # what is tuned here belongs to no other fit
         shorter: C2 = replace(stage, mixing=0.5, tuning=tuning, preset=preset, cache=cache)

@@ -369,7 +369,7 @@ class Translator(OnTheHub):
             progress: As in `fit`.
 
         Returns:
-            What was done, as `report.note` says in a sentence.
+            What was done; its `note` says it in a sentence.
 
         Examples:
             >>> translator.refine([("friend", "ystävä")], [("friend", "serkku")]).note  # doctest: +SKIP
