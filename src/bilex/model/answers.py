@@ -215,7 +215,7 @@ def _first_kept(
 ) -> list[Kept]:
     """The first k answers of each query that a filter keeps; with a filter, ever more keys are searched."""
     kept: list[Kept] = [()] * len(queries)
-    left, depth = np.arange(len(queries)), k + _MORE_TO_FILTER if filtered else k
+    left, depth = np.arange(len(queries)), max(1, min(k + _MORE_TO_FILTER if filtered else k, keys))
     while len(left):
         for block in np.array_split(left, -(-len(left) * depth // _CANDIDATES_AT_ONCE)):
             found = search(queries[block], depth)
