@@ -171,6 +171,8 @@ def summary(found: StoredModel | ManyLanguages) -> dict[str, Any]:
 
 def _save(many: ManyLanguages, output: str, as_json: bool, listener: Progress) -> None:
     """Write a model; report what was made, and what to do next."""
+    from bilex.model.provenance import example_words
+
     many.save(output, progress=listener)
     if as_json:
         opt.write_json_line({"model": output, **summary(many)}, indent=2)
@@ -183,8 +185,6 @@ def _save(many: ManyLanguages, output: str, as_json: bool, listener: Progress) -
         )
     names = ", ".join(f"{language_name(code)} {words:,}" for code, words in many.words.items())
     first, second = many.languages[:2]
-    from bilex.model.provenance import example_words
-
     vocabulary = many.vocabularies[first].index_to_key
     word = next(iter(example_words(vocabulary, 1)), vocabulary[0])
     show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

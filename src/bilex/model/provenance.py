@@ -7,7 +7,7 @@ import math
 import platform
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import bilex
@@ -197,8 +197,8 @@ def example_words(words: Sequence[str], count: int, but: Container[str] = ()) ->
         but: Words to leave out.
     """
     first = min(_FUNCTION_WORDS, len(words) // 10)
-    ranks = (*range(first, len(words)), *range(first))
-    plain = (words[rank] for rank in ranks if words[rank].isalpha() and words[rank] not in but)
+    ordered = (words[rank] for rank in chain(range(first, len(words)), range(first)))
+    plain = (word for word in ordered if word.isalpha() and word not in but)
     found = list(islice(plain, _LOOKED_AT))
     return sorted(found, key=lambda word: len(word) < _SHORTEST_EXAMPLE)[:count]
 
