@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
@@ -23,7 +24,15 @@ from bilex.lexicon.entries import (
     parsed_facts,
 )
 from bilex.lexicon.formats.base import WriteOptions
-from bilex.lexicon.formats.xml import DECLARATION, Node, XmlFormat, element, elements, folded
+from bilex.lexicon.formats.xml import (
+    DECLARATION,
+    XmlFormat,
+    element,
+    elements,
+    folded,
+    language_of,
+    words_of,
+)
 from bilex.lexicon.reading import Reading
 
 _SHOWN = 8
@@ -66,11 +75,11 @@ class MarkedFormat(XmlFormat):
             return source, target
         found: dict[str, None] = {}
         stated = ""
-        for node in elements(reading.path, self.roots, (), heads + words):
-            if node.name in heads:
-                stated = short_code(node.attributes.get(attribute, "").strip())
-            elif node.language():
-                found[short_code(node.language())] = None
+        for _, node in elements(reading.path, self.roots, (), heads + words):
+            if node.tag in heads:
+                stated = short_code(node.get(attribute, "").strip())
+            elif language := language_of(node):
+                found[short_code(language)] = None
         shown = listed(found, _SHOWN)
         if missing := [side for side in (source, target) if side and found and side not in found]:
             raise BilexError(
@@ -110,19 +119,19 @@ class TMX(MarkedFormat):
 
     def _parse(self, reading: Reading) -> None:
         reading.languages = languages = self._read_languages(reading, ("header",), ("tuv",), "srclang")
-        for unit in elements(reading.path, self.roots, ("tu",)):
+        for line, unit in elements(reading.path, self.roots, ("tu",)):
             sources, targets = (
                 [
-                    next((segment.text(without=_INLINE_CODES) for segment in variant.children("seg")), "")
-                    for variant in unit.children("tuv")
-                    if matching_codes(variant.language(), side)
+                    next((words_of(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
+                    for variant in unit.findall("tuv")
+                    if matching_codes(language_of(variant), side)
                 ]
                 for side in languages
             )
-            properties = ((prop.attributes.get("type", ""), prop.text()) for prop in unit.children("prop"))
-            facts = {_PROPERTIES[kind]: text for kind, text in properties if kind in _PROPERTIES}
+            properties = {prop.get("type", ""): words_of(prop) for prop in unit.findall("prop")}
+            facts = {name: properties[kind] for kind, name in _PROPERTIES.items() if kind in properties}
             entries = [Entry(sources[0], target, **parsed_facts(facts)) for target in targets if sources]
-            reading.add(unit.line, entries or "not in both languages")
+            reading.add(line, entries or "not in both languages")
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         from bilex import __version__
@@ -155,14 +164,14 @@ class TBX(MarkedFormat):
 
     def _parse(self, reading: Reading) -> None:
         reading.languages = languages = self._read_languages(reading, self.roots, _LANGUAGES, "lang")
-        for concept in elements(reading.path, self.roots, _CONCEPTS):
+        for line, concept in elements(reading.path, self.roots, _CONCEPTS):
             sources, targets = (
                 [
                     self._term(group)
-                    for section in concept.children(*_LANGUAGES)
-                    if matching_codes(section.language(), side)
-                    for group in section.within(*_TERMS)
-                    if any(group.within("term"))
+                    for section in concept
+                    if section.tag in _LANGUAGES and matching_codes(language_of(section), side)
+                    for group in section.iter()
+                    if group.tag in _TERMS and group.find(".//term") is not None
                 ]
                 for side in languages
             )
@@ -170,19 +179,16 @@ class TBX(MarkedFormat):
                 replace(other, source=one.target, part_of_speech=other.part_of_speech or one.part_of_speech)
                 for one, other in itertools.product(sources, targets)
             )
-            reading.add(concept.line, both if sources and targets else "not in both languages")
+            reading.add(line, both if sources and targets else "not in both languages")
 
     @staticmethod
-    def _term(group: Node) -> Entry:
-        """A term as the target of an entry without source."""
-        speech = (note for note in group.within("termNote") if note.attributes.get("type") == "partOfSpeech")
-        entry = Entry("", next(group.within("term")).text())
-        for note in group.within("note"):
-            entry = entry.with_note(note.text())
-        marked = next(speech, None)
-        return (
-            entry if marked is None or entry.part_of_speech else replace(entry, part_of_speech=marked.text())
-        )
+    def _term(group: Element) -> Entry:
+        """A term as the target of an entry without source; its notes overrule its part of speech."""
+        speech = (words_of(note) for note in group.iterfind(".//termNote[@type='partOfSpeech']"))
+        entry = Entry("", words_of(next(group.iter("term"))), part_of_speech=next(speech, ""))
+        for note in group.iter("note"):
+            entry = entry.with_note(words_of(note))
+        return entry
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         source, target = self._written_languages(dictionary)
@@ -217,34 +223,35 @@ class Apertium(XmlFormat):
 
     def _parse(self, reading: Reading) -> None:
         """The entries of the sections, for either direction; paradigms are not expanded."""
-        for node in elements(reading.path, self.roots, ("e", "pardef")):
-            if node.name == "pardef":
+        for line, node in elements(reading.path, self.roots, ("e", "pardef")):
+            if node.tag == "pardef":
                 continue
-            if node.attributes.get("i") == "yes":
-                reading.leave_out(node.line, "marked to be ignored")
-            elif any(node.within("par", "re")):
-                reading.leave_out(node.line, "a paradigm or an expression, not words")
+            if node.get("i") == "yes":
+                reading.add(line, "marked to be ignored")
+            elif not {"par", "re"}.isdisjoint(one.tag for one in node.iter()):
+                reading.add(line, "a paradigm or an expression, not words")
             else:
                 source, target = (
                     "".join(
                         self._text(part)
-                        for pair in node.children("p", "i")
-                        for part in (pair.children(side) if pair.name == "p" else [pair])
+                        for pair in node
+                        if pair.tag in ("p", "i")
+                        for part in (pair.findall(side) if pair.tag == "p" else [pair])
                     )
                     for side in ("l", "r")
                 )
-                tag = next((tag.attributes.get("n", "") for tag in node.within("s")), "")
+                tag = next((symbol.get("n", "") for symbol in node.iter("s")), "")
                 entry = Entry(folded(source), folded(target), part_of_speech=tag)
-                reading.add(node.line, [entry.with_note(node.attributes.get("c", ""))])
+                reading.add(line, [entry.with_note(node.get("c", ""))])
 
-    def _text(self, part: Node | str) -> str:
+    def _text(self, node: Element) -> str:
         """The text of an element, blanks and groups in it; symbols are none."""
-        if isinstance(part, str):
-            return part
-        if part.name in ("b", "j"):
+        if node.tag in ("b", "j"):
             return " "
-        inside = (one for one in part.content if isinstance(one, str) or one.name in ("b", "j", "g"))
-        return "".join(map(self._text, inside))
+        inside = (
+            (self._text(child) if child.tag in ("b", "j", "g") else "") + (child.tail or "") for child in node
+        )
+        return (node.text or "") + "".join(inside)
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         tags = dict.fromkeys(filter(None, map(self._tag, dictionary.entries)))
@@ -302,60 +309,57 @@ class TEI(XmlFormat):
     def _parse(self, reading: Reading) -> None:
         """The translations of every entry; examples and related entries are not read."""
         direction = _Direction(reading.layout.languages)
-        for node in elements(reading.path, self.roots, ("entry",), ("text", "body")):
-            if node.name == "entry":
-                reading.add(node.line, self._entries(node, direction))
+        for line, node in elements(reading.path, self.roots, ("entry",), ("text", "body")):
+            if node.tag == "entry":
+                reading.add(line, self._entries(node, direction))
             else:
-                direction.source = node.language() or direction.source
+                direction.source = language_of(node) or direction.source
         reading.languages = short_code(direction.source) or None, short_code(direction.target) or None
 
-    def _entries(self, entry: Node, direction: _Direction) -> Iterator[Entry] | str:
+    def _entries(self, entry: Element, direction: _Direction) -> Iterator[Entry] | str:
         """The pairs of an entry, or why there are none."""
         heads = [
-            orth.text()
-            for form in entry.children("form")
-            if form.attributes.get("type") not in _OTHER_FORMS
-            for orth in form.children("orth")
+            words_of(orth)
+            for form in entry.findall("form")
+            if form.get("type") not in _OTHER_FORMS
+            for orth in form.findall("orth")
         ]
-        translations = [found for found in self._translations(entry) if direction.takes(found[0].language())]
+        translations = [one for one in self._translations(entry) if direction.takes(language_of(one[0]))]
         if not heads or not translations:
             return "no translation" if heads else "no headword"
-        speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
+        speech = " ".join(map(words_of, entry.findall("gramGrp/pos")))
         targets = [self._entry(node, speech, sense) for node, sense in translations]
         found = (replace(one, source=head) for head, one in itertools.product(heads, targets))
         return (one.swapped() for one in found) if direction.backward() else found
 
-    def _translations(self, node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
+    def _translations(
+        self, node: Element, sense: Element | None = None
+    ) -> Iterator[tuple[Element, Element | None]]:
         """The elements that hold translations of a word itself, each with its sense, wherever it is."""
-        for child in node.content:
-            if isinstance(child, str) or child.name in ("re", "form", "note", "def"):
-                continue
-            kind = child.attributes.get("type")
-            if child.name == "tr" or (child.name == "cit" and kind in _TRANSLATION_KINDS):
+        for child in node:
+            if child.tag == "tr" or (child.tag == "cit" and child.get("type") in _TRANSLATION_KINDS):
                 yield child, sense
-            elif child.name != "cit":
-                yield from self._translations(child, child if child.name == "sense" else sense)
+            elif child.tag not in ("cit", "re", "form", "note", "def"):
+                yield from self._translations(child, child if child.tag == "sense" else sense)
 
     @staticmethod
-    def _entry(node: Node, speech: str, sense: Node | None) -> Entry:
+    def _entry(node: Element, speech: str, sense: Element | None) -> Entry:
         """A translation, for any headword."""
-        quotes = [quote.text() for quote in node.children("quote", "orth")]
-        certainty = number_of(node.attributes.get("cert", ""))
+        quoted = next((child for child in node if child.tag in ("quote", "orth")), node)
+        certainty = number_of(node.get("cert", ""))
         confidence = certainty if certainty is not None and 0 <= certainty <= 1 else None
-        entry = Entry("", quotes[0] if quotes else node.text(), confidence=confidence, part_of_speech=speech)
+        entry = Entry("", words_of(quoted), confidence=confidence, part_of_speech=speech)
         if sense is not None:
-            examples = (one for one in sense.children("cit") if one.attributes.get("type") == "example")
             entry = replace(
                 entry,
-                gloss=" ".join(one.text() for one in sense.children("def")),
-                labels=", ".join(one.text() for one in sense.children("usg")),
-                example=EXAMPLE.join(quote.text() for one in examples for quote in one.within("quote")),
+                gloss=" ".join(map(words_of, sense.findall("def"))),
+                labels=", ".join(map(words_of, sense.findall("usg"))),
+                example=EXAMPLE.join(map(words_of, sense.findall("cit[@type='example']//quote"))),
             )
-        for note in node.children("note"):
-            if note.attributes.get("type") == "comment":
-                entry = replace(entry, comment=note.text())
-            else:
-                entry = entry.with_note(note.text())
+        for note in node.findall("note"):
+            text = words_of(note)
+            is_comment = note.get("type") == "comment"
+            entry = replace(entry, comment=text) if is_comment else entry.with_note(text)
         return entry
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
