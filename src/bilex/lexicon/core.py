@@ -15,8 +15,8 @@ from bilex.core.errors import BilexError
 from bilex.core.files import check_input
 from bilex.core.tables import Tabular
 from bilex.core.text import listed
-from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
-from bilex.lexicon.reading import Layout, NormalForm, ReadReport, normalized
+from bilex.lexicon.entries import Dictionary, Entry, Languages, NormalForm, Pair, normalized
+from bilex.lexicon.files import Layout, ReadReport
 from bilex.lexicon.statistics import Coverage, LeakReport, RankSummary, lacks_frequent
 from bilex.vectors.phrases import unit_of
 

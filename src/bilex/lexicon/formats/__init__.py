@@ -16,7 +16,7 @@ from pathlib import Path
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import check_output, opened
 from bilex.lexicon.entries import Dictionary
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
+from bilex.lexicon.files import DictionaryFormat, Layout, Reading, WriteOptions, WriteReport
 from bilex.lexicon.formats.exchange import TBX, TEI, TMX, Apertium
 from bilex.lexicon.formats.lines import (
     Anki,
@@ -31,7 +31,6 @@ from bilex.lexicon.formats.lines import (
 from bilex.lexicon.formats.stardict import Dictd, StarDict
 from bilex.lexicon.formats.tables import CSV, TSV, DeepL, Table
 from bilex.lexicon.formats.xlsx import XLSX
-from bilex.lexicon.reading import Layout, Reading
 
 __all__ = [
     "DictionaryFormat",
@@ -153,18 +152,12 @@ def write(
     path: str | Path, dictionary: Dictionary, chosen: str | None = None, options: WriteOptions | None = None
 ) -> WriteReport:
     """Write a dictionary, atomically; None as the `chosen` format for the one that the suffix names."""
-    path, options = Path(path), options or WriteOptions()
     check_output(path)
-    found = format_of(path, chosen)
-    fitting, report = found.fitting(dictionary, options)
-    found.save(path, fitting, options)
-    return report
+    return format_of(path, chosen).write(Path(path), dictionary, options or WriteOptions())
 
 
 def text_of(
     dictionary: Dictionary, name: str, options: WriteOptions | None = None
 ) -> tuple[str, WriteReport]:
     """A dictionary as the text of a file, for formats that are text."""
-    found, options = format_of("-", name), options or WriteOptions()
-    fitting, report = found.fitting(dictionary, options)
-    return "".join(found._pieces(fitting, options)), report
+    return format_of("-", name).text(dictionary, options or WriteOptions())

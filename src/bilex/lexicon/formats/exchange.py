@@ -21,9 +21,8 @@ from bilex.lexicon.entries import (
     Languages,
     number_of,
     number_text,
-    parsed_facts,
 )
-from bilex.lexicon.formats.base import WriteOptions
+from bilex.lexicon.files import Reading, WriteOptions
 from bilex.lexicon.formats.xml import (
     DECLARATION,
     XmlFormat,
@@ -33,7 +32,6 @@ from bilex.lexicon.formats.xml import (
     language_of,
     words_of,
 )
-from bilex.lexicon.reading import Reading
 
 _SHOWN = 8
 _INLINE_CODES = ("bpt", "ept", "ph", "it", "ut")
@@ -130,7 +128,7 @@ class TMX(MarkedFormat):
             )
             properties = {prop.get("type", ""): words_of(prop) for prop in unit.findall("prop")}
             facts = {name: properties[kind] for kind, name in _PROPERTIES.items() if kind in properties}
-            entries = [Entry(sources[0], target, **parsed_facts(facts)) for target in targets if sources]
+            entries = [Entry(sources[0], target).with_facts(facts) for target in targets if sources]
             reading.add(line, entries or "not in both languages")
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

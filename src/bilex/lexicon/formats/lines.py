@@ -17,10 +17,18 @@ from bilex.core.files import atomic_file
 from bilex.core.languages import short_code
 from bilex.core.reading import GZIP, text_lines
 from bilex.core.text import listed
-from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
-from bilex.lexicon.formats.base import BYTE_ORDER_MARK, DictionaryFormat, LineFormat, WriteOptions, grouped
+from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of
+from bilex.lexicon.files import (
+    BYTE_ORDER_MARK,
+    DictionaryFormat,
+    LineFormat,
+    Reading,
+    WriteOptions,
+    all_lines,
+    grouped,
+    unescaped,
+)
 from bilex.lexicon.formats.tables import csv_rows
-from bilex.lexicon.reading import Reading, all_lines, unescaped
 
 _HEAD = 1 << 16
 _SHOWN = 8
@@ -48,8 +56,8 @@ class Muse(LineFormat):
             [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
         )
 
-    def _line(self, entry: Entry) -> str:
-        return f"{entry.source} {entry.target}"
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        return (f"{entry.source} {entry.target}\n" for entry in dictionary.entries)
 
 
 class OmegaT(LineFormat):
@@ -65,8 +73,9 @@ class OmegaT(LineFormat):
         cells = text.split("\t")
         return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
 
-    def _line(self, entry: Entry) -> str:
-        return "\t".join(filter(None, (entry.source, entry.target, entry.remark())))
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        for entry in dictionary.entries:
+            yield "\t".join(filter(None, (entry.source, entry.target, entry.remark()))) + "\n"
 
 
 class Hunalign(LineFormat):
@@ -84,8 +93,8 @@ class Hunalign(LineFormat):
         words = text.split(" @ ")
         return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
 
-    def _line(self, entry: Entry) -> str:
-        return f"{entry.target} @ {entry.source}"
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        return (f"{entry.target} @ {entry.source}\n" for entry in dictionary.entries)
 
 
 class Bicleaner(LineFormat):
@@ -95,7 +104,6 @@ class Bicleaner(LineFormat):
     expected = "target word, space, source word, space, probability"
     unfit = ((re.compile(r"[^\S\t]"), "a blank in a word"), BYTE_ORDER_MARK)
     single_words = True
-    is_text = False
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the first line."""
@@ -116,18 +124,22 @@ class Bicleaner(LineFormat):
         return [Entry(parts[1], parts[0])]
 
     def save(self, path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-        """Write P(target | source), proportional to the confidences if all translations have one."""
+        """Write a gzip without a time, so that the same dictionary gives the same bytes."""
         with (
             atomic_file(path) as temporary,
             temporary.open("wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):
-            for entries in grouped(dictionary.entries).values():
-                weights = [entry.confidence for entry in entries if entry.confidence is not None]
-                if len(weights) < len(entries) or sum(weights) <= 0:
-                    weights = [1.0] * len(entries)
-                for entry, weight in zip(entries, weights, strict=True):
-                    packed.write(f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n".encode())
+            packed.writelines(line.encode() for line in self._pieces(dictionary, options))
+
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        """P(target | source), proportional to the confidences if all translations have one."""
+        for entries in grouped(dictionary.entries).values():
+            weights = [entry.confidence for entry in entries if entry.confidence is not None]
+            if len(weights) < len(entries) or sum(weights) <= 0:
+                weights = [1.0] * len(entries)
+            for entry, weight in zip(entries, weights, strict=True):
+                yield f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n"
 
 
 class Synonyms(LineFormat):
@@ -231,14 +243,14 @@ class JsonLines(DictionaryFormat):
     def _parse(self, reading: Reading) -> None:
         for number, record in _json_lines(reading.path):
             if record is None:
-                reading.leave_out(number, "not a JSON object")
+                reading.add(number, "not a JSON object")
             elif not isinstance(record.get("source"), str) or not isinstance(record.get("target"), str):
-                reading.leave_out(number, 'no strings "source" and "target" in it')
+                reading.add(number, 'no strings "source" and "target" in it')
             else:
                 facts = {name: record[name] for name in TEXTS if isinstance(record.get(name), str)}
                 facts |= {name: str(record[name]) for name in NUMBERS if name in record}
                 facts["known"] = "known" if record.get("known") is True else ""
-                entry = Entry(record["source"], record["target"], **parsed_facts(facts))
+                entry = Entry(record["source"], record["target"]).with_facts(facts)
                 reading.add(number, [entry], str(record.get("verdict", "")))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -278,7 +290,7 @@ class Wiktextract(DictionaryFormat):
         heads: dict[str, None] = {}
         for number, record in _json_lines(reading.path):
             if record is None or not isinstance(record.get("word"), str):
-                reading.leave_out(number, "no object with a word")
+                reading.add(number, "no object with a word")
                 continue
             language = short_code(_text(record, "lang_code"))
             heads[language] = None

@@ -30,9 +30,18 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_input
 from bilex.core.reading import GZIP, LARGEST_UNPACKED, check_unpacked, open_source, text_lines
 from bilex.lexicon.entries import Dictionary, Entry
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
+from bilex.lexicon.files import (
+    MOST_PAIRS_PER_UNIT,
+    TOO_MANY_PAIRS,
+    DictionaryFormat,
+    Layout,
+    Reading,
+    WriteOptions,
+    all_lines,
+    grouped,
+    unescaped,
+)
 from bilex.lexicon.formats.exchange import TEI
-from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Layout, Reading, all_lines, unescaped
 
 Place = tuple[int, int]  # offset and size of an article
 
@@ -96,7 +105,6 @@ class StarDict(ArticleFormat):
 
     name, noun, suffixes = "stardict", "a StarDict dictionary", (".ifo",)
     unit = "entry"
-    is_text = False
 
     def _parse(self, reading: Reading) -> None:
         lines = all_lines(reading.path)

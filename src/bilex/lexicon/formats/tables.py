@@ -27,10 +27,8 @@ from bilex.lexicon.entries import (
     number_of,
     number_text,
     one_line,
-    parsed_facts,
 )
-from bilex.lexicon.formats.base import BYTE_ORDER_MARK, DictionaryFormat, WriteOptions
-from bilex.lexicon.reading import Reading, all_lines
+from bilex.lexicon.files import BYTE_ORDER_MARK, DictionaryFormat, Reading, WriteOptions, all_lines
 
 Division = Literal["tab", "space", "csv"]
 Row = tuple[int, list[str], str]  # the number of a line, its cells, and why it holds no pair, if so
@@ -156,7 +154,7 @@ def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> No
         reading.report.header = tuple(sample.pop(0)[1])
     for number, row, fault in itertools.chain(sample, rows):
         if fault:
-            reading.leave_out(number, fault)
+            reading.add(number, fault)
             continue
         ours = (  # the five columns of `bilex lexicon`
             len(row) == 5
@@ -166,7 +164,7 @@ def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> No
         )
         places = _PLACES_WITHOUT_HEADER | columns if ours else columns
         cells = {name: row[place].strip() for name, place in places.items() if place < len(row)}
-        entry = Entry(cells.get("source", ""), cells.get("target", ""), **parsed_facts(cells))
+        entry = Entry(cells.get("source", ""), cells.get("target", "")).with_facts(cells)
         reading.add(number, [entry], cells.get("verdict", ""))
         taken = has_header or reading.layout.columns or reading.layout.verdicts or ours
         reading.report.extra_columns += not taken and len(row) > 2

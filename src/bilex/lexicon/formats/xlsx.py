@@ -19,10 +19,9 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, opened
 from bilex.core.reading import ZIP, check_unpacked
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
+from bilex.lexicon.files import DictionaryFormat, Reading, WriteOptions
 from bilex.lexicon.formats.tables import Row, table_rows, take_rows
 from bilex.lexicon.formats.xml import DECLARATION, elements, text_of
-from bilex.lexicon.reading import Reading
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
 LARGEST_PART = 1 << 28
@@ -74,7 +73,6 @@ class XLSX(DictionaryFormat):
     read_suffixes = (".xlsx", ".xlsm")
     units, unit, expected = "rows", "row", "source and target"
     strict = has_columns = True
-    is_text = False
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the suffix, if it is a zip archive."""

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 from bilex.core import files
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
-from bilex.lexicon.formats.base import DictionaryFormat
+from bilex.lexicon.files import DictionaryFormat
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _DEEPEST = 64
