@@ -17,17 +17,8 @@ from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import check_output, opened
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.files import DictionaryFormat, Layout, Reading, WriteOptions, WriteReport
+from bilex.lexicon.formats import lines
 from bilex.lexicon.formats.exchange import TBX, TEI, TMX, Apertium
-from bilex.lexicon.formats.lines import (
-    Anki,
-    Bicleaner,
-    Hunalign,
-    JsonLines,
-    Muse,
-    OmegaT,
-    Synonyms,
-    Wiktextract,
-)
 from bilex.lexicon.formats.stardict import Dictd, StarDict
 from bilex.lexicon.formats.tables import CSV, TSV, DeepL, Table
 from bilex.lexicon.formats.xlsx import XLSX
@@ -47,8 +38,8 @@ __all__ = [
 _HEAD = 1 << 16
 # The first that recognises a file reads it: those that look at the content come before those that do not.
 _CLASSES = (
-    *(TSV, CSV, DeepL, Muse, StarDict, Dictd, Anki, TMX, TBX, TEI, Apertium, Bicleaner, XLSX),
-    *(Wiktextract, JsonLines, Hunalign, Synonyms, OmegaT),
+    *(TSV, CSV, DeepL, lines.Muse, StarDict, Dictd, lines.Anki, TMX, TBX, TEI, Apertium, lines.Bicleaner),
+    *(XLSX, lines.Wiktextract, lines.JsonLines, lines.Hunalign, lines.Synonyms, lines.OmegaT),
 )
 _OWN: dict[str, DictionaryFormat] = {cls.name: cls() for cls in _CLASSES}
 
@@ -126,8 +117,8 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
             f"{path}: {found.noun} has no columns; leave --columns out, or turn the dictionary round with "
             "--columns 2,1."
         )
-    reading.entries = [entry.swapped() for entry in reading.entries]
-    reading.rejected = [entry.swapped() for entry in reading.rejected]
+    for entries in (reading.entries, reading.rejected):
+        entries[:] = [entry.swapped() for entry in entries]
     if not all(layout.languages):
         reading.languages = reading.languages[1], reading.languages[0]
     return reading

@@ -51,10 +51,8 @@ class Muse(LineFormat):
     single_words = True
 
     def _parse_line(self, text: str) -> list[Entry] | str:
-        words = [word for word in text.replace("\t", " ").split(" ") if word.strip()]
-        return (
-            [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
-        )
+        words = list(filter(str.strip, text.replace("\t", " ").split(" ")))
+        return [Entry(*words)] if len(words) == 2 else f"{len(words)} words where two are expected"
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         return (f"{entry.source} {entry.target}\n" for entry in dictionary.entries)
@@ -157,11 +155,11 @@ class Synonyms(LineFormat):
         sides = self._parts(text, "=>")
         if len(sides) != 2:
             return "not exactly one '=>' in it"
-        sources, targets = (
+        words = (
             [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in self._parts(side, ",")]
             for side in sides
         )
-        return itertools.starmap(Entry, itertools.product(sources, targets))
+        return itertools.starmap(Entry, itertools.product(*words))
 
     @staticmethod
     def _parts(text: str, mark: str) -> list[str]:
@@ -209,9 +207,17 @@ class Anki(DictionaryFormat):
             if cells and cells[0].startswith("#"):
                 reading.report.comments += 1
                 continue
-            known = 0 <= tags < len(cells) and _KNOWN_TAG in cells[tags].split(" ")
             note = [cell for place, cell in enumerate(cells) if place not in others]
-            reading.add(number, fault or _note_entries(note, known, markup))
+            if fault or len(note) < 2:
+                reading.add(number, fault or "fewer than two fields")
+                continue
+            known = 0 <= tags < len(cells) and _KNOWN_TAG in cells[tags].split(" ")
+            source, targets = note[0], note[1].split("\n")
+            if markup:
+                texts = (source, *_LINE_BREAK.split(note[1]))
+                source, *targets = (unescaped(_MARKUP.sub("", text)) for text in texts)
+            found = [Entry(source, target, known=known) for target in targets if target.strip()]
+            reading.add(number, found)
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         """One note per source word."""
@@ -221,16 +227,6 @@ class Anki(DictionaryFormat):
             tag = _KNOWN_TAG if all(entry.known for entry in entries) else _FOUND_TAG
             tags = tag if any(entry.origin() for entry in entries) else ""
             yield f"{source.translate(_REFERENCES)}\t{targets}\t{tags}\n"
-
-
-def _note_entries(note: list[str], known: bool, markup: bool) -> list[Entry] | str:
-    if len(note) < 2:
-        return "fewer than two fields"
-    source, targets = note[0], note[1].split("\n")
-    if markup:
-        texts = (source, *_LINE_BREAK.split(note[1]))
-        source, *targets = (unescaped(_MARKUP.sub("", text)) for text in texts)
-    return [Entry(source, target, known=known) for target in targets if target.strip()]
 
 
 class JsonLines(DictionaryFormat):
@@ -294,8 +290,14 @@ class Wiktextract(DictionaryFormat):
                 continue
             language = short_code(_text(record, "lang_code"))
             heads[language] = None
+            translations = dict.fromkeys(  # of the entry and of its senses, each once
+                (short_code(_text(item, "code") or _text(item, "lang_code")), _text(item, "word"))
+                for holder in (record, *_objects(record, "senses"))
+                for item in _objects(holder, "translations")
+                if _text(item, "word")
+            )
             entries = []
-            for code, word in _translations(record):
+            for code, word in translations:
                 into[code] = None
                 entry = Entry(record["word"], word, part_of_speech=_text(record, "pos"))
                 if _between(language, code, source, target):
@@ -304,10 +306,9 @@ class Wiktextract(DictionaryFormat):
                     entries.append(entry.swapped())
             reading.add(number, entries or "no translation into the language")
         if len(into) > 1 and not target:
-            languages = f"{len(into)} languages ({listed(into, _SHOWN)})"
             raise BilexError(
-                f"{reading.path}: holds translations into {languages}; name the two that you mean with "
-                "--languages, for example --languages en,fi."
+                f"{reading.path}: holds translations into {len(into)} languages ({listed(into, _SHOWN)}); "
+                "name the two that you mean with --languages, for example --languages en,fi."
             )
         reading.languages = next(iter(heads)) or None if len(heads) == 1 else None, next(iter(into), None)
 
@@ -318,7 +319,6 @@ def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def _json_object(line: str) -> dict[str, Any] | None:
-    """The JSON object that a line holds, or None."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -336,13 +336,6 @@ def _text(record: dict[str, Any], key: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _translations(record: dict[str, Any]) -> dict[tuple[str, str], None]:
-    """Language and word of every translation, of the entry and of its senses, each once."""
-    senses = record.get("senses")
-    found: dict[tuple[str, str], None] = {}
-    for holder in (record, *(senses if isinstance(senses, list) else ())):
-        listed = holder.get("translations") if isinstance(holder, dict) else None
-        for item in listed if isinstance(listed, list) else ():
-            if isinstance(item, dict) and _text(item, "word"):
-                found[short_code(_text(item, "code") or _text(item, "lang_code")), _text(item, "word")] = None
-    return found
+def _objects(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = record.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
