@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from typing import ClassVar
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
@@ -18,7 +19,6 @@ from bilex.lexicon.entries import (
     UNKNOWN_LANGUAGE,
     Dictionary,
     Entry,
-    Languages,
     number_of,
     number_text,
 )
@@ -36,8 +36,7 @@ from bilex.lexicon.formats.xml import (
 _SHOWN = 8
 _INLINE_CODES = ("bpt", "ept", "ph", "it", "ut")
 _PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in fields(Entry)[2:]}
-_CONCEPTS = ("termEntry", "conceptEntry")  # of TBX 2008 and 2019
-_LANGUAGES, _TERMS = ("langSet", "langSec"), ("tig", "ntig", "termSec")
+_TERMS = ("tig", "ntig", "termSec")
 # What TBX-Basic allows as part of speech, by what others call it.
 _PARTS_OF_SPEECH = {
     **dict.fromkeys(("n", "noun", "subst", "nn"), "noun"),
@@ -59,23 +58,41 @@ _TEI_ELEMENTS = ("part_of_speech", "confidence", "gloss", "labels", "comment", "
 
 
 class MarkedFormat(XmlFormat):
-    """A format that marks each word with its language."""
+    """A format that marks each word with its language.
 
-    def _read_languages(
-        self, reading: Reading, heads: tuple[str, ...], words: tuple[str, ...], attribute: str
-    ) -> tuple[str, str]:
-        """The two languages to read: those of the layout, else those that elements `words` are marked with.
+    A subclass sets which elements hold words, are marked, and may name the source language, by an attribute.
+    """
 
-        The `attribute` of an element of `heads` may name the source language.
-        """
+    unit_elements: ClassVar[tuple[str, ...]]
+    marked_elements: ClassVar[tuple[str, ...]]
+    head_elements: ClassVar[tuple[str, ...]]
+    head_attribute: ClassVar[str]
+    most_sources: ClassVar[int | None] = None  # how many source words of a unit are read; None for all
+
+    def _parse(self, reading: Reading) -> None:
+        reading.languages = languages = self._read_languages(reading)
+        for line, unit in elements(reading.path, self.roots, self.unit_elements):
+            sources, targets = (list(self._words(unit, side)) for side in languages)
+            pairs = (
+                replace(other, source=one.target, part_of_speech=other.part_of_speech or one.part_of_speech)
+                for one, other in itertools.product(sources[: self.most_sources], targets)
+            )
+            reading.add(line, pairs if sources and targets else "not in both languages")
+
+    def _words(self, unit: Element, language: str) -> Iterator[Entry]:
+        """The words of a unit in a language, each as the target of an entry without source."""
+        raise NotImplementedError
+
+    def _read_languages(self, reading: Reading) -> tuple[str, str]:
+        """The two languages to read: those of the layout, else those that words are marked with."""
         source, target = (code and short_code(code) for code in reading.layout.languages)
         if source and target:
             return source, target
         found: dict[str, None] = {}
         stated = ""
-        for _, node in elements(reading.path, self.roots, (), heads + words):
-            if node.tag in heads:
-                stated = short_code(node.get(attribute, "").strip())
+        for _, node in elements(reading.path, self.roots, (), self.head_elements + self.marked_elements):
+            if node.tag in self.head_elements:
+                stated = short_code(node.get(self.head_attribute, "").strip())
             elif language := language_of(node):
                 found[short_code(language)] = None
         shown = listed(found, _SHOWN)
@@ -114,22 +131,16 @@ class TMX(MarkedFormat):
 
     name, noun, suffixes, roots = "tmx", "a TMX file", (".tmx",), ("tmx",)
     expected = "a <tu> with two languages"
+    unit_elements, marked_elements = ("tu",), ("tuv",)
+    head_elements, head_attribute, most_sources = ("header",), "srclang", 1
 
-    def _parse(self, reading: Reading) -> None:
-        reading.languages = languages = self._read_languages(reading, ("header",), ("tuv",), "srclang")
-        for line, unit in elements(reading.path, self.roots, ("tu",)):
-            sources, targets = (
-                [
-                    next((words_of(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
-                    for variant in unit.findall("tuv")
-                    if matching_codes(language_of(variant), side)
-                ]
-                for side in languages
-            )
-            properties = {prop.get("type", ""): words_of(prop) for prop in unit.findall("prop")}
-            facts = {name: properties[kind] for kind, name in _PROPERTIES.items() if kind in properties}
-            entries = [Entry(sources[0], target).with_facts(facts) for target in targets if sources]
-            reading.add(line, entries or "not in both languages")
+    def _words(self, unit: Element, language: str) -> Iterator[Entry]:
+        properties = {prop.get("type", ""): words_of(prop) for prop in unit.findall("prop")}
+        facts = {name: properties[kind] for kind, name in _PROPERTIES.items() if kind in properties}
+        for variant in unit.findall("tuv"):
+            if matching_codes(language_of(variant), language):
+                text = next((words_of(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
+                yield Entry("", text).with_facts(facts)
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         from bilex import __version__
@@ -159,34 +170,20 @@ class TBX(MarkedFormat):
 
     name, noun, suffixes, roots = "tbx", "a TBX file", (".tbx",), ("martif", "tbx", "TBX")
     expected = "a concept with terms in two languages"
+    unit_elements, marked_elements = ("termEntry", "conceptEntry"), ("langSet", "langSec")  # of 2008 and 2019
+    head_elements, head_attribute = roots, "lang"
 
-    def _parse(self, reading: Reading) -> None:
-        reading.languages = languages = self._read_languages(reading, self.roots, _LANGUAGES, "lang")
-        for line, concept in elements(reading.path, self.roots, _CONCEPTS):
-            sources, targets = (
-                [
-                    self._term(group)
-                    for section in concept
-                    if section.tag in _LANGUAGES and matching_codes(language_of(section), side)
-                    for group in section.iter()
-                    if group.tag in _TERMS and group.find(".//term") is not None
-                ]
-                for side in languages
-            )
-            both = (
-                replace(other, source=one.target, part_of_speech=other.part_of_speech or one.part_of_speech)
-                for one, other in itertools.product(sources, targets)
-            )
-            reading.add(line, both if sources and targets else "not in both languages")
-
-    @staticmethod
-    def _term(group: Element) -> Entry:
-        """A term as the target of an entry without source; its notes overrule its part of speech."""
-        speech = (words_of(note) for note in group.iterfind(".//termNote[@type='partOfSpeech']"))
-        entry = Entry("", words_of(next(group.iter("term"))), part_of_speech=next(speech, ""))
-        for note in group.iter("note"):
-            entry = entry.with_note(words_of(note))
-        return entry
+    def _words(self, unit: Element, language: str) -> Iterator[Entry]:
+        for section in unit:
+            if section.tag not in self.marked_elements or not matching_codes(language_of(section), language):
+                continue
+            for group in section.iter():
+                if group.tag in _TERMS and (term := group.find(".//term")) is not None:
+                    speech = (words_of(note) for note in group.iterfind(".//termNote[@type='partOfSpeech']"))
+                    entry = Entry("", words_of(term), part_of_speech=next(speech, ""))
+                    for note in group.iter("note"):
+                        entry = entry.with_note(words_of(note))
+                    yield entry
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         source, target = self._written_languages(dictionary)
@@ -273,30 +270,6 @@ class Apertium(XmlFormat):
         return _TAGS.get(speech, re.sub(r"\W+", "_", speech).strip("_"))
 
 
-@dataclass
-class _Direction:
-    """The languages that a TEI file translates between, as far as it marks them, and those wanted."""
-
-    wanted: Languages
-    source: str = ""
-    target: str = ""
-
-    def backward(self) -> bool:
-        """Whether the file translates from the target language that is wanted into the source language."""
-        source, target = self.wanted
-        if not (source and target and self.source):
-            return False
-        return matching_codes(self.source, target) and not matching_codes(self.source, source)
-
-    def takes(self, language: str) -> bool:
-        """Whether a translation into a language is wanted."""
-        wanted = self.wanted[0 if self.backward() else 1]
-        if wanted and language:
-            return matching_codes(language, wanted)
-        self.target = self.target or language
-        return not language or language == self.target
-
-
 class TEI(XmlFormat):
     """TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty."""
 
@@ -306,15 +279,29 @@ class TEI(XmlFormat):
 
     def _parse(self, reading: Reading) -> None:
         """The translations of every entry; examples and related entries are not read."""
-        direction = _Direction(reading.layout.languages)
+        wanted = reading.layout.languages
+        source = target = ""  # the languages that the file is marked with
         for line, node in elements(reading.path, self.roots, ("entry",), ("text", "body")):
-            if node.tag == "entry":
-                reading.add(line, self._entries(node, direction))
-            else:
-                direction.source = language_of(node) or direction.source
-        reading.languages = short_code(direction.source) or None, short_code(direction.target) or None
+            if node.tag != "entry":
+                source = language_of(node) or source
+                continue
+            one, other = wanted
+            backward = bool(
+                one and other and source and matching_codes(source, other) and not matching_codes(source, one)
+            )
+            into = one if backward else other
+            translations = []
+            for cit, sense in self._translations(node):
+                language = language_of(cit)
+                if not (into and language):
+                    target = target or language
+                if matching_codes(language, into) if into and language else language in ("", target):
+                    translations.append(self._entry(cit, sense))
+            reading.add(line, self._entries(node, translations, backward))
+        reading.languages = short_code(source) or None, short_code(target) or None
 
-    def _entries(self, entry: Element, direction: _Direction) -> Iterator[Entry] | str:
+    @staticmethod
+    def _entries(entry: Element, translations: list[Entry], backward: bool) -> Iterator[Entry] | str:
         """The pairs of an entry, or why there are none."""
         heads = [
             words_of(orth)
@@ -322,13 +309,14 @@ class TEI(XmlFormat):
             if form.get("type") not in _OTHER_FORMS
             for orth in form.findall("orth")
         ]
-        translations = [one for one in self._translations(entry) if direction.takes(language_of(one[0]))]
         if not heads or not translations:
             return "no translation" if heads else "no headword"
         speech = " ".join(map(words_of, entry.findall("gramGrp/pos")))
-        targets = [self._entry(node, speech, sense) for node, sense in translations]
-        found = (replace(one, source=head) for head, one in itertools.product(heads, targets))
-        return (one.swapped() for one in found) if direction.backward() else found
+        found = (
+            replace(one, source=head, part_of_speech=one.part_of_speech or speech)
+            for head, one in itertools.product(heads, translations)
+        )
+        return (one.swapped() for one in found) if backward else found
 
     def _translations(
         self, node: Element, sense: Element | None = None
@@ -341,12 +329,12 @@ class TEI(XmlFormat):
                 yield from self._translations(child, child if child.tag == "sense" else sense)
 
     @staticmethod
-    def _entry(node: Element, speech: str, sense: Element | None) -> Entry:
+    def _entry(node: Element, sense: Element | None) -> Entry:
         """A translation, for any headword."""
         quoted = next((child for child in node if child.tag in ("quote", "orth")), node)
         certainty = number_of(node.get("cert", ""))
         confidence = certainty if certainty is not None and 0 <= certainty <= 1 else None
-        entry = Entry("", words_of(quoted), confidence=confidence, part_of_speech=speech)
+        entry = Entry("", words_of(quoted), confidence=confidence)
         if sense is not None:
             entry = replace(
                 entry,
