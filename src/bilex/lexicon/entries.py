@@ -84,14 +84,6 @@ class Entry:
         found |= {"known": self.origin()} | {name: one_line(getattr(self, name)) for name in TEXTS}
         return {name: text for name, text in found.items() if text}
 
-    def with_facts(self, facts: Mapping[str, str]) -> Entry:
-        """The entry with what `facts` of another one holds; other names are ignored."""
-        found: dict[str, Any] = {name: facts[name] for name in TEXTS if name in facts}
-        found |= {name: number_of(facts[name], kind) for name, kind in NUMBERS.items() if name in facts}
-        if "known" in facts:
-            found["known"] = facts["known"].casefold() == "known"
-        return replace(self, **found) if found else self
-
     def note(self, *, without: Sequence[str] = ()) -> str:
         """The facts but those of some fields as one line, for formats with only a comment."""
         return "; ".join(
@@ -107,7 +99,7 @@ class Entry:
         facts = {name: value or name for name, _, value in parts if value or name == "known"}
         if mark:
             facts[TEXTS[-1]] = provenance.strip()
-        return self.with_facts(facts)
+        return replace(self, **parsed_facts(facts)) if facts else self
 
     def remark(self) -> str:
         """What the reader of a dictionary wants to know about the pair, in a few words."""
@@ -157,6 +149,19 @@ def normalized(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalFor
         return unicodedata.normalize(normal_form, word) if normal_form else word
 
     return [(spell(source), spell(target)) for source, target in pairs]
+
+
+def parsed_facts(facts: Mapping[str, str]) -> dict[str, Any]:
+    """What `Entry.facts` holds as arguments of an entry; other names are ignored."""
+    found: dict[str, Any] = {}
+    for name, text in facts.items():
+        if name in NUMBERS:
+            found[name] = number_of(text, NUMBERS[name])
+        elif name in TEXTS:
+            found[name] = text
+        elif name == "known":
+            found[name] = text.casefold() == "known"
+    return found
 
 
 def one_line(text: str) -> str:

@@ -21,9 +21,7 @@ from bilex.vectors.phrases import words_of
 
 Unfit = tuple[tuple[re.Pattern[str], str], ...]
 
-MOST_PAIRS = 10_000_000
-MOST_PAIRS_PER_UNIT = 1_000
-TOO_MANY_PAIRS = f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place"
+MOST_PAIRS, MOST_PAIRS_PER_UNIT = 10_000_000, 1_000
 # Such a mark cannot begin a text file.
 BYTE_ORDER_MARK = re.compile("(?:^|\t)\ufeff"), "a byte order mark before a word"
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
@@ -79,11 +77,13 @@ class Reading:
     rejected: list[Entry] = field(default_factory=list)
     languages: Languages = (None, None)
 
-    def add(self, number: int, found: Iterable[Entry] | str, verdict: str = "") -> None:
+    def add(
+        self, number: int, found: Iterable[Entry] | str, verdict: str = "", *, shared_by: int = 1
+    ) -> None:
         """Add the unit at `number`: its entries, or the reason why it has none.
 
-        A unit that has no whole entry is left out, as is one with more than 1,000, the rest of which are not
-        generated. With `layout.verdicts` a verdict may reject the entries.
+        A unit that has no whole entry is left out, as is one with more than 1,000 together with those that it
+        is `shared_by`; the rest are not generated. With `layout.verdicts` a verdict may reject the entries.
         """
         report, judged = self.report, verdict.strip().casefold() if self.layout.verdicts else ""
         report.entries += 1
@@ -91,11 +91,12 @@ class Reading:
             report.leave_out(number, found)
             return
         units = self._split(found, self.layout.split) if self.layout.split else found
-        entries = [entry.cleaned() for entry in itertools.islice(units, MOST_PAIRS_PER_UNIT + 1)]
+        most = MOST_PAIRS_PER_UNIT // shared_by
+        entries = [entry.cleaned() for entry in itertools.islice(units, most + 1)]
         faults = [word_fault(entry.source) or word_fault(entry.target) for entry in entries]
         kept = [entry for entry, fault in zip(entries, faults, strict=True) if not fault]
-        if len(entries) > MOST_PAIRS_PER_UNIT:
-            report.leave_out(number, TOO_MANY_PAIRS)
+        if len(entries) > most:
+            report.leave_out(number, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
         elif not kept:
             report.leave_out(number, next(filter(None, reversed(faults)), word_fault("")))
         elif judged not in _ACCEPTED | _REJECTED:

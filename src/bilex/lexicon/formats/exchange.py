@@ -21,6 +21,7 @@ from bilex.lexicon.entries import (
     Entry,
     number_of,
     number_text,
+    parsed_facts,
 )
 from bilex.lexicon.files import Reading, WriteOptions
 from bilex.lexicon.formats.xml import (
@@ -140,7 +141,7 @@ class TMX(MarkedFormat):
         for variant in unit.findall("tuv"):
             if matching_codes(language_of(variant), language):
                 text = next((words_of(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
-                yield Entry("", text).with_facts(facts)
+                yield Entry("", text, **parsed_facts(facts))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         from bilex import __version__

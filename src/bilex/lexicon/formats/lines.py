@@ -17,7 +17,7 @@ from bilex.core.files import atomic_file
 from bilex.core.languages import short_code
 from bilex.core.reading import GZIP, text_lines
 from bilex.core.text import listed
-from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of
+from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
 from bilex.lexicon.files import (
     BYTE_ORDER_MARK,
     DictionaryFormat,
@@ -246,7 +246,7 @@ class JsonLines(DictionaryFormat):
                 facts = {name: record[name] for name in TEXTS if isinstance(record.get(name), str)}
                 facts |= {name: str(record[name]) for name in NUMBERS if name in record}
                 facts["known"] = "known" if record.get("known") is True else ""
-                entry = Entry(record["source"], record["target"]).with_facts(facts)
+                entry = Entry(record["source"], record["target"], **parsed_facts(facts))
                 reading.add(number, [entry], str(record.get("verdict", "")))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

@@ -82,14 +82,7 @@ class XLSX(DictionaryFormat):
         try:
             with opened(reading.path) as file, zipfile.ZipFile(file) as archive:
                 take_rows(reading, _rows(reading.path, archive), spreadsheet=True)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            RuntimeError,
-            NotImplementedError,
-            ValueError,
-        ) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
             raise BilexError(
                 f"{reading.path}: is not a workbook, or damaged ({type(error).__name__}); save it again."
             ) from error
@@ -156,7 +149,8 @@ def _rows(path: Path, archive: zipfile.ZipFile) -> Iterator[Row]:
     for count, row in enumerate(_part(path, archive, sheet, "worksheet", "row"), 1):
         if count > MOST_ROWS:
             raise BilexError(f"{path}: holds more than {MOST_ROWS:,} rows; give a part of it.")
-        number = _number(row.get("r", ""), number + 1)
+        stated = row.get("r", "")
+        number = int(stated) if stated.isdecimal() and len(stated) < 10 else number + 1
         cells: dict[int, str] = {}
         place = -1
         for cell in row.findall("c"):
@@ -180,10 +174,6 @@ def _shared_strings(path: Path, archive: zipfile.ZipFile, name: str) -> list[str
         if size > MOST_TEXT:
             raise BilexError(f"{path}: holds more than {MOST_TEXT >> 20} MB of text; give a part of it.")
     return found
-
-
-def _number(text: str, default: int) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else default
 
 
 def _column(letters: str) -> int:
