@@ -254,7 +254,7 @@ def npmi(together: int, first: int, second: int, tokens: int) -> float:
 def find_phrases(counts: PhraseCounts, threshold: float, least: int) -> dict[Bigram, float]:
     """The neighbours that are to become one token, with their scores of at least `threshold`."""
     scores = {
-        pair: npmi(together, *(counts.words[word] for word in pair), counts.tokens)
+        pair: npmi(together, counts.words[pair[0]], counts.words[pair[1]], counts.tokens)
         for pair, together in counts.pairs.items()
         if together >= least and all(any(map(str.isalpha, word)) for word in pair)
     }

@@ -149,4 +149,5 @@ class RankSummary:
         rows = [vocabulary[word] for word in distinct if word in vocabulary]
         quartiles = np.quantile(np.array(rows) + 1, [0, 0.25, 0.5, 0.75, 1]).tolist() if rows else [None] * 5
         bands = dict.fromkeys(BANDS, 0) | Counter(map(band_of, rows))
-        return cls(len(rows), len(distinct) - len(rows), *quartiles, bands)
+        lowest, first, median, third, highest = quartiles
+        return cls(len(rows), len(distinct) - len(rows), lowest, first, median, third, highest, bands)

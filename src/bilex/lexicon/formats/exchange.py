@@ -30,8 +30,8 @@ from bilex.lexicon.formats.xml import (
     element,
     elements,
     folded,
+    folded_text,
     language_of,
-    words_of,
 )
 
 _SHOWN = 8
@@ -136,11 +136,11 @@ class TMX(MarkedFormat):
     head_elements, head_attribute, most_sources = ("header",), "srclang", 1
 
     def _words(self, unit: Element, language: str) -> Iterator[Entry]:
-        properties = {prop.get("type", ""): words_of(prop) for prop in unit.findall("prop")}
+        properties = {prop.get("type", ""): folded_text(prop) for prop in unit.findall("prop")}
         facts = {name: properties[kind] for kind, name in _PROPERTIES.items() if kind in properties}
         for variant in unit.findall("tuv"):
             if matching_codes(language_of(variant), language):
-                text = next((words_of(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
+                text = next((folded_text(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
                 yield Entry("", text, **parsed_facts(facts))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -180,10 +180,11 @@ class TBX(MarkedFormat):
                 continue
             for group in section.iter():
                 if group.tag in _TERMS and (term := group.find(".//term")) is not None:
-                    speech = (words_of(note) for note in group.iterfind(".//termNote[@type='partOfSpeech']"))
-                    entry = Entry("", words_of(term), part_of_speech=next(speech, ""))
+                    speech = group.find(".//termNote[@type='partOfSpeech']")
+                    marked = "" if speech is None else folded_text(speech)
+                    entry = Entry("", folded_text(term), part_of_speech=marked)
                     for note in group.iter("note"):
-                        entry = entry.with_note(words_of(note))
+                        entry = entry.with_note(folded_text(note))
                     yield entry
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -305,14 +306,14 @@ class TEI(XmlFormat):
     def _entries(entry: Element, translations: list[Entry], backward: bool) -> Iterator[Entry] | str:
         """The pairs of an entry, or why there are none."""
         heads = [
-            words_of(orth)
+            folded_text(orth)
             for form in entry.findall("form")
             if form.get("type") not in _OTHER_FORMS
             for orth in form.findall("orth")
         ]
         if not heads or not translations:
             return "no translation" if heads else "no headword"
-        speech = " ".join(map(words_of, entry.findall("gramGrp/pos")))
+        speech = " ".join(map(folded_text, entry.findall("gramGrp/pos")))
         found = (
             replace(one, source=head, part_of_speech=one.part_of_speech or speech)
             for head, one in itertools.product(heads, translations)
@@ -335,16 +336,16 @@ class TEI(XmlFormat):
         quoted = next((child for child in node if child.tag in ("quote", "orth")), node)
         certainty = number_of(node.get("cert", ""))
         confidence = certainty if certainty is not None and 0 <= certainty <= 1 else None
-        entry = Entry("", words_of(quoted), confidence=confidence)
+        entry = Entry("", folded_text(quoted), confidence=confidence)
         if sense is not None:
             entry = replace(
                 entry,
-                gloss=" ".join(map(words_of, sense.findall("def"))),
-                labels=", ".join(map(words_of, sense.findall("usg"))),
-                example=EXAMPLE.join(map(words_of, sense.findall("cit[@type='example']//quote"))),
+                gloss=" ".join(map(folded_text, sense.findall("def"))),
+                labels=", ".join(map(folded_text, sense.findall("usg"))),
+                example=EXAMPLE.join(map(folded_text, sense.findall("cit[@type='example']//quote"))),
             )
         for note in node.findall("note"):
-            text = words_of(note)
+            text = folded_text(note)
             is_comment = note.get("type") == "comment"
             entry = replace(entry, comment=text) if is_comment else entry.with_note(text)
         return entry

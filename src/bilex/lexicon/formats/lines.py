@@ -52,7 +52,8 @@ class Muse(LineFormat):
 
     def _parse_line(self, text: str) -> list[Entry] | str:
         words = list(filter(str.strip, text.replace("\t", " ").split(" ")))
-        return [Entry(*words)] if len(words) == 2 else f"{len(words)} words where two are expected"
+        two = len(words) == 2
+        return [Entry(words[0], words[1])] if two else f"{len(words)} words where two are expected"
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         return (f"{entry.source} {entry.target}\n" for entry in dictionary.entries)

@@ -248,8 +248,8 @@ def _division(reading: Reading, lines: list[str], division: Division | None) -> 
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(wanted, wanted)
         if len(delimiter) != 1 or delimiter in '\n\r"':
             raise BilexError(f"--delimiter '{wanted}': give one character, or tab.")
-        plain = "space" if delimiter == " " else "tab" if delimiter == "\t" and not quoted else "csv"
-        return plain, delimiter
+        unquoted: dict[str, Division] = {" ": "space"} if quoted else {" ": "space", "\t": "tab"}
+        return unquoted.get(delimiter, "csv"), delimiter
     if division == "tab":
         return "tab", "\t"
     announced = re.fullmatch(r'sep=([^"])', lines[0])

@@ -21,7 +21,7 @@ from bilex.core.reading import ZIP, check_unpacked
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry
 from bilex.lexicon.files import DictionaryFormat, Reading, WriteOptions
 from bilex.lexicon.formats.tables import Row, table_rows, take_rows
-from bilex.lexicon.formats.xml import DECLARATION, elements, text_of
+from bilex.lexicon.formats.xml import DECLARATION, elements, whole_text
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
 LARGEST_PART = 1 << 28
@@ -196,4 +196,4 @@ def _value(cell: Element, shared: list[str]) -> str:
 
 
 def _text(node: Element) -> str:
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text_of(node, _PHONETIC))
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), whole_text(node, _PHONETIC))

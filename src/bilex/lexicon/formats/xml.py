@@ -74,17 +74,17 @@ def elements(
         yield from parser.feed(b"")
 
 
-def text_of(node: Element, without: tuple[str, ...] = ()) -> str:
+def whole_text(node: Element, without: tuple[str, ...] = ()) -> str:
     """All text in an element but that of some elements in it."""
     parts = [node.text or ""]
     for child in node:
-        parts += ["" if child.tag in without else text_of(child, without), child.tail or ""]
+        parts += ["" if child.tag in without else whole_text(child, without), child.tail or ""]
     return "".join(parts)
 
 
-def words_of(node: Element, without: tuple[str, ...] = ()) -> str:
+def folded_text(node: Element, without: tuple[str, ...] = ()) -> str:
     """The same with runs of blanks as one space."""
-    return folded(text_of(node, without))
+    return folded(whole_text(node, without))
 
 
 def folded(text: str) -> str:
