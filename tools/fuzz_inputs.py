@@ -29,8 +29,8 @@ from bilex.corpus.preparing import read_texts
 from bilex.corpus.tokens import Tokeniser
 from bilex.lexicon import Entry
 from bilex.lexicon.entries import Dictionary
+from bilex.lexicon.files import Layout
 from bilex.lexicon.formats import all_formats, read, write
-from bilex.lexicon.reading import Layout
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.formats import LoadOptions, load
 from mutations import LARGEST, mutated, restructured

@@ -9,8 +9,8 @@ import pytest
 
 from bilex.cli import run
 from bilex.lexicon import Lexicon
+from bilex.lexicon.files import Layout
 from bilex.lexicon.formats import all_formats, format_named, read
-from bilex.lexicon.reading import Layout
 from cli_files import Files
 from planted import planted
 

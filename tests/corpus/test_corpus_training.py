@@ -214,11 +214,11 @@ def test_of_overlapping_phrases_the_stronger_is_joined() -> None:
 
 def test_counts_forget_the_rarest_when_there_are_too_many() -> None:
     counts = BoundedCounts[str](most=3)
-    counts.update(["often"] * 9 + ["some"] * 4)
-    counts.update([f"rare{number}" for number in range(50)])
-    assert counts.counts["often"] == 9
-    assert counts.counts["some"] == 4
-    assert len(counts.counts) <= 3
+    counts.add(["often"] * 9 + ["some"] * 4)
+    counts.add([f"rare{number}" for number in range(50)])
+    assert counts["often"] == 9
+    assert counts["some"] == 4
+    assert len(counts) <= 3
 
 
 def test_a_second_pass_finds_longer_phrases(tmp_path: Path) -> None:

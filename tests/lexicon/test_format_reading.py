@@ -17,8 +17,8 @@ import pytest
 
 from bilex import BilexError
 from bilex.lexicon import Lexicon
+from bilex.lexicon.files import Layout
 from bilex.lexicon.formats import read, xlsx
-from bilex.lexicon.reading import Layout
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
 
@@ -533,5 +533,5 @@ def test_an_article_of_half_a_million_parts_is_read_once(tmp_path: Path) -> None
 
 
 def test_no_dictionary_has_more_pairs_than_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bilex.lexicon.reading.MOST_PAIRS", 3)
+    monkeypatch.setattr("bilex.lexicon.files.MOST_PAIRS", 3)
     assert "holds more than 3 pairs" in refused(made(tmp_path, "d.tsv", "a\tb\n" * 4))

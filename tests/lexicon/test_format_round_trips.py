@@ -16,8 +16,8 @@ from bilex import BilexError
 from bilex.cli import run
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import Dictionary
+from bilex.lexicon.files import Layout
 from bilex.lexicon.formats import WriteOptions, all_formats, format_named, read, text_of, write
-from bilex.lexicon.reading import Layout
 
 WRITTEN_FORMATS = [form.name for form in all_formats() if form.writable]
 LANGUAGES = ("en", "fi")
@@ -291,6 +291,12 @@ def test_probabilities_for_bicleaner(tmp_path: Path) -> None:
         Lexicon.load(path, "bicleaner")
     path.write_bytes(gzip.compress(b"a b\n"))
     assert list(Lexicon.load(path).pairs) == [("a", "b")], "packed text is read like any other"
+
+
+@pytest.mark.parametrize("name", ["bicleaner", "stardict", "xlsx"])
+def test_a_format_that_is_not_text_cannot_be_printed(name: str) -> None:
+    with pytest.raises(BilexError, match="is not text; name a file"):
+        text_of(Dictionary([Entry("a", "b")]), name)
 
 
 def test_stardict_does_not_overwrite_what_others_wrote(tmp_path: Path) -> None:

@@ -101,9 +101,9 @@ def _convert_dictionary(
     lowercase: bool,
 ) -> None:
     """Read a dictionary with all that it says about its pairs, and write that."""
-    from bilex.lexicon.entries import Dictionary
+    from bilex.lexicon.entries import Dictionary, normalized
+    from bilex.lexicon.files import Layout
     from bilex.lexicon.formats import format_of, read, write
-    from bilex.lexicon.reading import Layout, normalized
 
     written_as = format_of(output, write_as)
     check_writable(output)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
@@ -118,8 +118,7 @@ def prepare(
         written.unlink()
         written = joined
     cut = how.tokeniser.tokenised or can_segment() or scripts.share <= _A_LITTLE
-    words = counts.words.counts
-    return Prepared(written, counts.tokens, words, lines, reports, 0.0 if cut else scripts.share)
+    return Prepared(written, counts.tokens, counts.words, lines, reports, 0.0 if cut else scripts.share)
 
 
 def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
@@ -212,21 +211,21 @@ def _texts(raw: bytes, name: str | None) -> tuple[list[str], str]:
     return [line for part in texts for line in part.splitlines()], ""
 
 
-class BoundedCounts(Generic[Item]):
+class BoundedCounts(Counter[Item]):
     """Counts of a limited number of items: if there are more, the rarest are forgotten."""
 
     def __init__(self, most: int = _MOST_COUNTED) -> None:
-        self.counts: Counter[Item] = Counter()
-        self.forgotten_below = 1
-        self._most = most
+        super().__init__()
+        self.most, self.least = most, 1
 
-    def update(self, items: Iterable[Item]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         """Count some items."""
-        self.counts.update(items)
-        while len(self.counts) > self._most:
-            self.forgotten_below += 1
-            kept = {item: count for item, count in self.counts.items() if count >= self.forgotten_below}
-            self.counts = Counter(kept)
+        self.update(items)
+        while len(self) > self.most:
+            self.least += 1
+            kept = {item: count for item, count in self.items() if count >= self.least}
+            self.clear()
+            self.update(kept)
 
 
 @dataclass
@@ -240,9 +239,9 @@ class PhraseCounts:
     def add(self, tokens: Sequence[str], *, pairs: bool) -> None:
         """Count the tokens of a line, and their neighbours if `pairs`."""
         self.tokens += len(tokens)
-        self.words.update(tokens)
+        self.words.add(tokens)
         if pairs:
-            self.pairs.update(pairwise(tokens))
+            self.pairs.add(pairwise(tokens))
 
 
 def npmi(together: int, first: int, second: int, tokens: int) -> float:
@@ -254,15 +253,12 @@ def npmi(together: int, first: int, second: int, tokens: int) -> float:
 
 def find_phrases(counts: PhraseCounts, threshold: float, least: int) -> dict[Bigram, float]:
     """The neighbours that are to become one token, with their scores of at least `threshold`."""
-    words = counts.words.counts
-    found: dict[Bigram, float] = {}
-    for (first, second), together in counts.pairs.counts.items():
-        if together < least or not all(any(map(str.isalpha, word)) for word in (first, second)):
-            continue
-        score = npmi(together, words[first], words[second], counts.tokens)
-        if score >= threshold:
-            found[first, second] = score
-    return found
+    scores = {
+        pair: npmi(together, counts.words[pair[0]], counts.words[pair[1]], counts.tokens)
+        for pair, together in counts.pairs.items()
+        if together >= least and all(any(map(str.isalpha, word)) for word in pair)
+    }
+    return {pair: score for pair, score in scores.items() if score >= threshold}
 
 
 def join_phrases(tokens: Sequence[str], phrases: Mapping[Bigram, float]) -> list[str]:
@@ -271,10 +267,7 @@ def join_phrases(tokens: Sequence[str], phrases: Mapping[Bigram, float]) -> list
     joined: list[str] = []
     place = 0
     while place < len(tokens):
-        if -math.inf < scores[place] >= scores[place + 1]:
-            joined.append(f"{tokens[place]}{_JOINER}{tokens[place + 1]}")
-            place += 2
-        else:
-            joined.append(tokens[place])
-            place += 1
+        length = 2 if -math.inf < scores[place] >= scores[place + 1] else 1
+        joined.append(_JOINER.join(tokens[place : place + length]))
+        place += length
     return joined

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_input
-from bilex.core.tables import Tabular
+from bilex.core.tables import Tabular, html_table
 from bilex.core.text import listed
-from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
-from bilex.lexicon.reading import Layout, NormalForm, ReadReport, normalized
+from bilex.lexicon.entries import Dictionary, Entry, Languages, NormalForm, Pair, normalized
+from bilex.lexicon.files import Layout, ReadReport
 from bilex.lexicon.statistics import Coverage, LeakReport, RankSummary, lacks_frequent
 from bilex.vectors.phrases import unit_of
 
@@ -62,8 +62,6 @@ class Lexicon(Tabular):
         return f"{len(self):,} pairs of {self.name}{rejected}"
 
     def _repr_html_(self) -> str:
-        from bilex.core.tables import html_table
-
         return html_table(("source", "target"), self.pairs, _SHOWN_ROWS, self._caption())
 
     def __add__(self, other: Lexicon) -> Lexicon:
@@ -117,10 +115,8 @@ class Lexicon(Tabular):
         check_input(path)
         wanted = None if columns is None else (str(columns[0]), str(columns[1]))
         reading = formats.read(path, Layout(wanted, delimiter, split, languages, verdicts), format)
-        spelt, wrong = (
-            [(entry.source, entry.target) for entry in entries]
-            for entries in (reading.entries, reading.rejected)
-        )
+        spelt = [(entry.source, entry.target) for entry in reading.entries]
+        wrong = [(entry.source, entry.target) for entry in reading.rejected]
         pairs = normalized(spelt, lowercase=lowercase, normal_form=normal_form)
         rejected = normalized(wrong, lowercase=lowercase, normal_form=normal_form)
         return cls(pairs, str(path), reading.report, spelt if pairs != spelt else (), tuple(rejected))
@@ -144,10 +140,7 @@ class Lexicon(Tabular):
 
     def columns(self) -> dict[str, list[str]]:
         """The source words and the target words."""
-        return {
-            "source": [source for source, _ in self.pairs],
-            "target": [target for _, target in self.pairs],
-        }
+        return {"source": [a for a, _ in self.pairs], "target": [b for _, b in self.pairs]}
 
     def corrected(self, corrections: Lexicon) -> Lexicon:
         """This list, overruled by another one that is certain.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
+NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 Pair = tuple[str, str]
 Languages = tuple[str | None, str | None]
 
@@ -16,6 +18,7 @@ LONGEST_WORD = 100_000
 _CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 # Control characters, line ends, lone surrogates and noncharacters: no word or note may hold them.
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+_WORDS = ("source", "target")
 # The provenance is the last: it may hold what separates the parts of a note.
 TEXTS = ("part_of_speech", "status", "gloss", "labels", "comment", "example", "provenance")
 EXAMPLE = " || "  # between a sentence and its translation
@@ -67,12 +70,9 @@ class Entry:
 
     def cleaned(self) -> Entry:
         """The entry without blanks around its words, and without control characters in its texts."""
-        found = {name: getattr(self, name) for name in TEXTS}
-        changed = {name: one_line(text) for name, text in found.items() if FORBIDDEN.search(text)}
-        words = {"source": self.source.strip(), "target": self.target.strip()}
-        if not changed and words["source"] == self.source and words["target"] == self.target:
-            return self
-        return replace(self, **words, **changed)  # type: ignore[arg-type]
+        clean = {name: one_line(text) for name in TEXTS if FORBIDDEN.search(text := getattr(self, name))}
+        clean |= {name: text.strip() for name in _WORDS if (text := getattr(self, name)) != text.strip()}
+        return replace(self, **clean) if clean else self  # type: ignore[arg-type]
 
     def origin(self) -> str:
         """Where the pair is from: "known", "found" (by a model), or nothing if it has no score either."""
@@ -80,23 +80,17 @@ class Entry:
 
     def facts(self) -> dict[str, str]:
         """What is known about the pair as texts by field name; "known" is the origin."""
-        found = {name: getattr(self, name) for name in NUMBERS}
-        numbers = {
-            name: number_text(value) if NUMBERS[name] is float else str(value)
-            for name, value in found.items()
-            if value is not None
-        }
-        texts = {"known": self.origin()} | {name: one_line(getattr(self, name)) for name in TEXTS}
-        return numbers | {name: text for name, text in texts.items() if text}
+        found = {name: number_text(getattr(self, name), kind) for name, kind in NUMBERS.items()}
+        found |= {"known": self.origin()} | {name: one_line(getattr(self, name)) for name in TEXTS}
+        return {name: text for name, text in found.items() if text}
 
     def note(self, *, without: Sequence[str] = ()) -> str:
         """The facts but those of some fields as one line, for formats with only a comment."""
-        parts = [
+        return "; ".join(
             text if name == "known" else f"{name}={text if name == TEXTS[-1] else text.replace(';', ',')}"
             for name, text in self.facts().items()
             if name not in without
-        ]
-        return "; ".join(parts)
+        )
 
     def with_note(self, note: str) -> Entry:
         """The entry with what `note` of another one holds; any other text is ignored."""
@@ -110,12 +104,8 @@ class Entry:
     def remark(self) -> str:
         """What the reader of a dictionary wants to know about the pair, in a few words."""
         sure = "" if self.confidence is None else f"{self.confidence:.0%} sure"
-        texts = (
-            self.part_of_speech,
-            "from a dictionary" if self.known else sure,
-            self.status,
-            self.provenance,
-        )
+        source = "from a dictionary" if self.known else sure
+        texts = (self.part_of_speech, source, self.status, self.provenance)
         return "; ".join(filter(None, map(one_line, texts)))
 
 
@@ -147,8 +137,18 @@ class Dictionary:
 
     def column_names(self) -> dict[str, str]:
         """The names of the columns of words and ranks by field, "target" for "source" if they are swapped."""
-        named = dict(zip(("source", "target"), self.columns, strict=True))
+        named = dict(zip(_WORDS, self.columns, strict=True))
         return named | {f"{field}_rank": f"{name}_rank" for field, name in named.items()}
+
+
+def normalized(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm | None) -> list[Pair]:
+    """The pairs, lower-cased if `lowercase`, in a Unicode normal form."""
+
+    def spell(word: str) -> str:
+        word = word.lower() if lowercase else word
+        return unicodedata.normalize(normal_form, word) if normal_form else word
+
+    return [(spell(source), spell(target)) for source, target in pairs]
 
 
 def parsed_facts(facts: Mapping[str, str]) -> dict[str, Any]:
@@ -169,9 +169,9 @@ def one_line(text: str) -> str:
     return " ".join(FORBIDDEN.sub(" ", text).split())
 
 
-def number_text(value: float | None) -> str:
-    """A score or confidence as it is written in every format: four digits, nothing for None."""
-    return "" if value is None else f"{value:.4f}"
+def number_text(value: float | None, kind: type = float) -> str:
+    """A number as it is written in every format: a score with four digits, nothing for None."""
+    return "" if value is None else f"{value:.4f}" if kind is float else str(value)
 
 
 def number_of(text: str, kind: type = float) -> float | int | None:

@@ -16,22 +16,12 @@ from pathlib import Path
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import check_output, opened
 from bilex.lexicon.entries import Dictionary
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
+from bilex.lexicon.files import DictionaryFormat, Layout, Reading, WriteOptions, WriteReport
+from bilex.lexicon.formats import lines
 from bilex.lexicon.formats.exchange import TBX, TEI, TMX, Apertium
-from bilex.lexicon.formats.lines import (
-    Anki,
-    Bicleaner,
-    Hunalign,
-    JsonLines,
-    Muse,
-    OmegaT,
-    Synonyms,
-    Wiktextract,
-)
 from bilex.lexicon.formats.stardict import Dictd, StarDict
 from bilex.lexicon.formats.tables import CSV, TSV, DeepL, Table
 from bilex.lexicon.formats.xlsx import XLSX
-from bilex.lexicon.reading import Layout, Reading
 
 __all__ = [
     "DictionaryFormat",
@@ -48,8 +38,8 @@ __all__ = [
 _HEAD = 1 << 16
 # The first that recognises a file reads it: those that look at the content come before those that do not.
 _CLASSES = (
-    *(TSV, CSV, DeepL, Muse, StarDict, Dictd, Anki, TMX, TBX, TEI, Apertium, Bicleaner, XLSX),
-    *(Wiktextract, JsonLines, Hunalign, Synonyms, OmegaT),
+    *(TSV, CSV, DeepL, lines.Muse, StarDict, Dictd, lines.Anki, TMX, TBX, TEI, Apertium, lines.Bicleaner),
+    *(XLSX, lines.Wiktextract, lines.JsonLines, lines.Hunalign, lines.Synonyms, lines.OmegaT),
 )
 _OWN: dict[str, DictionaryFormat] = {cls.name: cls() for cls in _CLASSES}
 
@@ -127,8 +117,8 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
             f"{path}: {found.noun} has no columns; leave --columns out, or turn the dictionary round with "
             "--columns 2,1."
         )
-    reading.entries = [entry.swapped() for entry in reading.entries]
-    reading.rejected = [entry.swapped() for entry in reading.rejected]
+    for entries in (reading.entries, reading.rejected):
+        entries[:] = [entry.swapped() for entry in entries]
     if not all(layout.languages):
         reading.languages = reading.languages[1], reading.languages[0]
     return reading
@@ -153,18 +143,12 @@ def write(
     path: str | Path, dictionary: Dictionary, chosen: str | None = None, options: WriteOptions | None = None
 ) -> WriteReport:
     """Write a dictionary, atomically; None as the `chosen` format for the one that the suffix names."""
-    path, options = Path(path), options or WriteOptions()
     check_output(path)
-    found = format_of(path, chosen)
-    fitting, report = found.fitting(dictionary, options)
-    found.save(path, fitting, options)
-    return report
+    return format_of(path, chosen).write(Path(path), dictionary, options or WriteOptions())
 
 
 def text_of(
     dictionary: Dictionary, name: str, options: WriteOptions | None = None
 ) -> tuple[str, WriteReport]:
     """A dictionary as the text of a file, for formats that are text."""
-    found, options = format_of("-", name), options or WriteOptions()
-    fitting, report = found.fitting(dictionary, options)
-    return "".join(found._pieces(fitting, options)), report
+    return format_of("-", name).text(dictionary, options or WriteOptions())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from typing import ClassVar
+from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
@@ -17,20 +19,25 @@ from bilex.lexicon.entries import (
     UNKNOWN_LANGUAGE,
     Dictionary,
     Entry,
-    Languages,
     number_of,
     number_text,
     parsed_facts,
 )
-from bilex.lexicon.formats.base import WriteOptions
-from bilex.lexicon.formats.xml import DECLARATION, Node, XmlFormat, element, elements, folded
-from bilex.lexicon.reading import Reading
+from bilex.lexicon.files import Reading, WriteOptions
+from bilex.lexicon.formats.xml import (
+    DECLARATION,
+    XmlFormat,
+    element,
+    elements,
+    folded,
+    folded_text,
+    language_of,
+)
 
 _SHOWN = 8
 _INLINE_CODES = ("bpt", "ept", "ph", "it", "ut")
 _PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in fields(Entry)[2:]}
-_CONCEPTS = ("termEntry", "conceptEntry")  # of TBX 2008 and 2019
-_LANGUAGES, _TERMS = ("langSet", "langSec"), ("tig", "ntig", "termSec")
+_TERMS = ("tig", "ntig", "termSec")
 # What TBX-Basic allows as part of speech, by what others call it.
 _PARTS_OF_SPEECH = {
     **dict.fromkeys(("n", "noun", "subst", "nn"), "noun"),
@@ -52,25 +59,43 @@ _TEI_ELEMENTS = ("part_of_speech", "confidence", "gloss", "labels", "comment", "
 
 
 class MarkedFormat(XmlFormat):
-    """A format that marks each word with its language."""
+    """A format that marks each word with its language.
 
-    def _read_languages(
-        self, reading: Reading, heads: tuple[str, ...], words: tuple[str, ...], attribute: str
-    ) -> tuple[str, str]:
-        """The two languages to read: those of the layout, else those that elements `words` are marked with.
+    A subclass sets which elements hold words, are marked, and may name the source language, by an attribute.
+    """
 
-        The `attribute` of an element of `heads` may name the source language.
-        """
+    unit_elements: ClassVar[tuple[str, ...]]
+    marked_elements: ClassVar[tuple[str, ...]]
+    head_elements: ClassVar[tuple[str, ...]]
+    head_attribute: ClassVar[str]
+    most_sources: ClassVar[int | None] = None  # how many source words of a unit are read; None for all
+
+    def _parse(self, reading: Reading) -> None:
+        reading.languages = languages = self._read_languages(reading)
+        for line, unit in elements(reading.path, self.roots, self.unit_elements):
+            sources, targets = (list(self._words(unit, side)) for side in languages)
+            pairs = (
+                replace(other, source=one.target, part_of_speech=other.part_of_speech or one.part_of_speech)
+                for one, other in itertools.product(sources[: self.most_sources], targets)
+            )
+            reading.add(line, pairs if sources and targets else "not in both languages")
+
+    def _words(self, unit: Element, language: str) -> Iterator[Entry]:
+        """The words of a unit in a language, each as the target of an entry without source."""
+        raise NotImplementedError
+
+    def _read_languages(self, reading: Reading) -> tuple[str, str]:
+        """The two languages to read: those of the layout, else those that words are marked with."""
         source, target = (code and short_code(code) for code in reading.layout.languages)
         if source and target:
             return source, target
         found: dict[str, None] = {}
         stated = ""
-        for node in elements(reading.path, self.roots, (), heads + words):
-            if node.name in heads:
-                stated = short_code(node.attributes.get(attribute, "").strip())
-            elif node.language():
-                found[short_code(node.language())] = None
+        for _, node in elements(reading.path, self.roots, (), self.head_elements + self.marked_elements):
+            if node.tag in self.head_elements:
+                stated = short_code(node.get(self.head_attribute, "").strip())
+            elif language := language_of(node):
+                found[short_code(language)] = None
         shown = listed(found, _SHOWN)
         if missing := [side for side in (source, target) if side and found and side not in found]:
             raise BilexError(
@@ -107,22 +132,16 @@ class TMX(MarkedFormat):
 
     name, noun, suffixes, roots = "tmx", "a TMX file", (".tmx",), ("tmx",)
     expected = "a <tu> with two languages"
+    unit_elements, marked_elements = ("tu",), ("tuv",)
+    head_elements, head_attribute, most_sources = ("header",), "srclang", 1
 
-    def _parse(self, reading: Reading) -> None:
-        reading.languages = languages = self._read_languages(reading, ("header",), ("tuv",), "srclang")
-        for unit in elements(reading.path, self.roots, ("tu",)):
-            sources, targets = (
-                [
-                    next((segment.text(without=_INLINE_CODES) for segment in variant.children("seg")), "")
-                    for variant in unit.children("tuv")
-                    if matching_codes(variant.language(), side)
-                ]
-                for side in languages
-            )
-            properties = ((prop.attributes.get("type", ""), prop.text()) for prop in unit.children("prop"))
-            facts = {_PROPERTIES[kind]: text for kind, text in properties if kind in _PROPERTIES}
-            entries = [Entry(sources[0], target, **parsed_facts(facts)) for target in targets if sources]
-            reading.add(unit.line, entries or "not in both languages")
+    def _words(self, unit: Element, language: str) -> Iterator[Entry]:
+        properties = {prop.get("type", ""): folded_text(prop) for prop in unit.findall("prop")}
+        facts = {name: properties[kind] for kind, name in _PROPERTIES.items() if kind in properties}
+        for variant in unit.findall("tuv"):
+            if matching_codes(language_of(variant), language):
+                text = next((folded_text(segment, _INLINE_CODES) for segment in variant.findall("seg")), "")
+                yield Entry("", text, **parsed_facts(facts))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         from bilex import __version__
@@ -152,37 +171,21 @@ class TBX(MarkedFormat):
 
     name, noun, suffixes, roots = "tbx", "a TBX file", (".tbx",), ("martif", "tbx", "TBX")
     expected = "a concept with terms in two languages"
+    unit_elements, marked_elements = ("termEntry", "conceptEntry"), ("langSet", "langSec")  # of 2008 and 2019
+    head_elements, head_attribute = roots, "lang"
 
-    def _parse(self, reading: Reading) -> None:
-        reading.languages = languages = self._read_languages(reading, self.roots, _LANGUAGES, "lang")
-        for concept in elements(reading.path, self.roots, _CONCEPTS):
-            sources, targets = (
-                [
-                    self._term(group)
-                    for section in concept.children(*_LANGUAGES)
-                    if matching_codes(section.language(), side)
-                    for group in section.within(*_TERMS)
-                    if any(group.within("term"))
-                ]
-                for side in languages
-            )
-            both = (
-                replace(other, source=one.target, part_of_speech=other.part_of_speech or one.part_of_speech)
-                for one, other in itertools.product(sources, targets)
-            )
-            reading.add(concept.line, both if sources and targets else "not in both languages")
-
-    @staticmethod
-    def _term(group: Node) -> Entry:
-        """A term as the target of an entry without source."""
-        speech = (note for note in group.within("termNote") if note.attributes.get("type") == "partOfSpeech")
-        entry = Entry("", next(group.within("term")).text())
-        for note in group.within("note"):
-            entry = entry.with_note(note.text())
-        marked = next(speech, None)
-        return (
-            entry if marked is None or entry.part_of_speech else replace(entry, part_of_speech=marked.text())
-        )
+    def _words(self, unit: Element, language: str) -> Iterator[Entry]:
+        for section in unit:
+            if section.tag not in self.marked_elements or not matching_codes(language_of(section), language):
+                continue
+            for group in section.iter():
+                if group.tag in _TERMS and (term := group.find(".//term")) is not None:
+                    speech = group.find(".//termNote[@type='partOfSpeech']")
+                    marked = "" if speech is None else folded_text(speech)
+                    entry = Entry("", folded_text(term), part_of_speech=marked)
+                    for note in group.iter("note"):
+                        entry = entry.with_note(folded_text(note))
+                    yield entry
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         source, target = self._written_languages(dictionary)
@@ -217,34 +220,35 @@ class Apertium(XmlFormat):
 
     def _parse(self, reading: Reading) -> None:
         """The entries of the sections, for either direction; paradigms are not expanded."""
-        for node in elements(reading.path, self.roots, ("e", "pardef")):
-            if node.name == "pardef":
+        for line, node in elements(reading.path, self.roots, ("e", "pardef")):
+            if node.tag == "pardef":
                 continue
-            if node.attributes.get("i") == "yes":
-                reading.leave_out(node.line, "marked to be ignored")
-            elif any(node.within("par", "re")):
-                reading.leave_out(node.line, "a paradigm or an expression, not words")
+            if node.get("i") == "yes":
+                reading.add(line, "marked to be ignored")
+            elif not {"par", "re"}.isdisjoint(one.tag for one in node.iter()):
+                reading.add(line, "a paradigm or an expression, not words")
             else:
                 source, target = (
                     "".join(
                         self._text(part)
-                        for pair in node.children("p", "i")
-                        for part in (pair.children(side) if pair.name == "p" else [pair])
+                        for pair in node
+                        if pair.tag in ("p", "i")
+                        for part in (pair.findall(side) if pair.tag == "p" else [pair])
                     )
                     for side in ("l", "r")
                 )
-                tag = next((tag.attributes.get("n", "") for tag in node.within("s")), "")
+                tag = next((symbol.get("n", "") for symbol in node.iter("s")), "")
                 entry = Entry(folded(source), folded(target), part_of_speech=tag)
-                reading.add(node.line, [entry.with_note(node.attributes.get("c", ""))])
+                reading.add(line, [entry.with_note(node.get("c", ""))])
 
-    def _text(self, part: Node | str) -> str:
+    def _text(self, node: Element) -> str:
         """The text of an element, blanks and groups in it; symbols are none."""
-        if isinstance(part, str):
-            return part
-        if part.name in ("b", "j"):
+        if node.tag in ("b", "j"):
             return " "
-        inside = (one for one in part.content if isinstance(one, str) or one.name in ("b", "j", "g"))
-        return "".join(map(self._text, inside))
+        inside = (
+            (self._text(child) if child.tag in ("b", "j", "g") else "") + (child.tail or "") for child in node
+        )
+        return (node.text or "") + "".join(inside)
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         tags = dict.fromkeys(filter(None, map(self._tag, dictionary.entries)))
@@ -268,30 +272,6 @@ class Apertium(XmlFormat):
         return _TAGS.get(speech, re.sub(r"\W+", "_", speech).strip("_"))
 
 
-@dataclass
-class _Direction:
-    """The languages that a TEI file translates between, as far as it marks them, and those wanted."""
-
-    wanted: Languages
-    source: str = ""
-    target: str = ""
-
-    def backward(self) -> bool:
-        """Whether the file translates from the target language that is wanted into the source language."""
-        source, target = self.wanted
-        if not (source and target and self.source):
-            return False
-        return matching_codes(self.source, target) and not matching_codes(self.source, source)
-
-    def takes(self, language: str) -> bool:
-        """Whether a translation into a language is wanted."""
-        wanted = self.wanted[0 if self.backward() else 1]
-        if wanted and language:
-            return matching_codes(language, wanted)
-        self.target = self.target or language
-        return not language or language == self.target
-
-
 class TEI(XmlFormat):
     """TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty."""
 
@@ -301,61 +281,73 @@ class TEI(XmlFormat):
 
     def _parse(self, reading: Reading) -> None:
         """The translations of every entry; examples and related entries are not read."""
-        direction = _Direction(reading.layout.languages)
-        for node in elements(reading.path, self.roots, ("entry",), ("text", "body")):
-            if node.name == "entry":
-                reading.add(node.line, self._entries(node, direction))
-            else:
-                direction.source = node.language() or direction.source
-        reading.languages = short_code(direction.source) or None, short_code(direction.target) or None
-
-    def _entries(self, entry: Node, direction: _Direction) -> Iterator[Entry] | str:
-        """The pairs of an entry, or why there are none."""
-        heads = [
-            orth.text()
-            for form in entry.children("form")
-            if form.attributes.get("type") not in _OTHER_FORMS
-            for orth in form.children("orth")
-        ]
-        translations = [found for found in self._translations(entry) if direction.takes(found[0].language())]
-        if not heads or not translations:
-            return "no translation" if heads else "no headword"
-        speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
-        targets = [self._entry(node, speech, sense) for node, sense in translations]
-        found = (replace(one, source=head) for head, one in itertools.product(heads, targets))
-        return (one.swapped() for one in found) if direction.backward() else found
-
-    def _translations(self, node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
-        """The elements that hold translations of a word itself, each with its sense, wherever it is."""
-        for child in node.content:
-            if isinstance(child, str) or child.name in ("re", "form", "note", "def"):
+        wanted = reading.layout.languages
+        source = target = ""  # the languages that the file is marked with
+        for line, node in elements(reading.path, self.roots, ("entry",), ("text", "body")):
+            if node.tag != "entry":
+                source = language_of(node) or source
                 continue
-            kind = child.attributes.get("type")
-            if child.name == "tr" or (child.name == "cit" and kind in _TRANSLATION_KINDS):
-                yield child, sense
-            elif child.name != "cit":
-                yield from self._translations(child, child if child.name == "sense" else sense)
+            one, other = wanted
+            backward = bool(
+                one and other and source and matching_codes(source, other) and not matching_codes(source, one)
+            )
+            into = one if backward else other
+            translations = []
+            for cit, sense in self._translations(node):
+                language = language_of(cit)
+                if not (into and language):
+                    target = target or language
+                if matching_codes(language, into) if into and language else language in ("", target):
+                    translations.append(self._entry(cit, sense))
+            reading.add(line, self._entries(node, translations, backward))
+        reading.languages = short_code(source) or None, short_code(target) or None
 
     @staticmethod
-    def _entry(node: Node, speech: str, sense: Node | None) -> Entry:
+    def _entries(entry: Element, translations: list[Entry], backward: bool) -> Iterator[Entry] | str:
+        """The pairs of an entry, or why there are none."""
+        heads = [
+            folded_text(orth)
+            for form in entry.findall("form")
+            if form.get("type") not in _OTHER_FORMS
+            for orth in form.findall("orth")
+        ]
+        if not heads or not translations:
+            return "no translation" if heads else "no headword"
+        speech = " ".join(map(folded_text, entry.findall("gramGrp/pos")))
+        found = (
+            replace(one, source=head, part_of_speech=one.part_of_speech or speech)
+            for head, one in itertools.product(heads, translations)
+        )
+        return (one.swapped() for one in found) if backward else found
+
+    def _translations(
+        self, node: Element, sense: Element | None = None
+    ) -> Iterator[tuple[Element, Element | None]]:
+        """The elements that hold translations of a word itself, each with its sense, wherever it is."""
+        for child in node:
+            if child.tag == "tr" or (child.tag == "cit" and child.get("type") in _TRANSLATION_KINDS):
+                yield child, sense
+            elif child.tag not in ("cit", "re", "form", "note", "def"):
+                yield from self._translations(child, child if child.tag == "sense" else sense)
+
+    @staticmethod
+    def _entry(node: Element, sense: Element | None) -> Entry:
         """A translation, for any headword."""
-        quotes = [quote.text() for quote in node.children("quote", "orth")]
-        certainty = number_of(node.attributes.get("cert", ""))
+        quoted = next((child for child in node if child.tag in ("quote", "orth")), node)
+        certainty = number_of(node.get("cert", ""))
         confidence = certainty if certainty is not None and 0 <= certainty <= 1 else None
-        entry = Entry("", quotes[0] if quotes else node.text(), confidence=confidence, part_of_speech=speech)
+        entry = Entry("", folded_text(quoted), confidence=confidence)
         if sense is not None:
-            examples = (one for one in sense.children("cit") if one.attributes.get("type") == "example")
             entry = replace(
                 entry,
-                gloss=" ".join(one.text() for one in sense.children("def")),
-                labels=", ".join(one.text() for one in sense.children("usg")),
-                example=EXAMPLE.join(quote.text() for one in examples for quote in one.within("quote")),
+                gloss=" ".join(map(folded_text, sense.findall("def"))),
+                labels=", ".join(map(folded_text, sense.findall("usg"))),
+                example=EXAMPLE.join(map(folded_text, sense.findall("cit[@type='example']//quote"))),
             )
-        for note in node.children("note"):
-            if note.attributes.get("type") == "comment":
-                entry = replace(entry, comment=note.text())
-            else:
-                entry = entry.with_note(note.text())
+        for note in node.findall("note"):
+            text = folded_text(note)
+            is_comment = note.get("type") == "comment"
+            entry = replace(entry, comment=text) if is_comment else entry.with_note(text)
         return entry
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

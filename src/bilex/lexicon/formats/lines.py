@@ -18,9 +18,17 @@ from bilex.core.languages import short_code
 from bilex.core.reading import GZIP, text_lines
 from bilex.core.text import listed
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, parsed_facts
-from bilex.lexicon.formats.base import BYTE_ORDER_MARK, DictionaryFormat, LineFormat, WriteOptions, grouped
+from bilex.lexicon.files import (
+    BYTE_ORDER_MARK,
+    DictionaryFormat,
+    LineFormat,
+    Reading,
+    WriteOptions,
+    all_lines,
+    grouped,
+    unescaped,
+)
 from bilex.lexicon.formats.tables import csv_rows
-from bilex.lexicon.reading import Reading, all_lines, unescaped
 
 _HEAD = 1 << 16
 _SHOWN = 8
@@ -43,13 +51,12 @@ class Muse(LineFormat):
     single_words = True
 
     def _parse_line(self, text: str) -> list[Entry] | str:
-        words = [word for word in text.replace("\t", " ").split(" ") if word.strip()]
-        return (
-            [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
-        )
+        words = list(filter(str.strip, text.replace("\t", " ").split(" ")))
+        two = len(words) == 2
+        return [Entry(words[0], words[1])] if two else f"{len(words)} words where two are expected"
 
-    def _line(self, entry: Entry) -> str:
-        return f"{entry.source} {entry.target}"
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        return (f"{entry.source} {entry.target}\n" for entry in dictionary.entries)
 
 
 class OmegaT(LineFormat):
@@ -65,8 +72,9 @@ class OmegaT(LineFormat):
         cells = text.split("\t")
         return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
 
-    def _line(self, entry: Entry) -> str:
-        return "\t".join(filter(None, (entry.source, entry.target, entry.remark())))
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        for entry in dictionary.entries:
+            yield "\t".join(filter(None, (entry.source, entry.target, entry.remark()))) + "\n"
 
 
 class Hunalign(LineFormat):
@@ -84,8 +92,8 @@ class Hunalign(LineFormat):
         words = text.split(" @ ")
         return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
 
-    def _line(self, entry: Entry) -> str:
-        return f"{entry.target} @ {entry.source}"
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        return (f"{entry.target} @ {entry.source}\n" for entry in dictionary.entries)
 
 
 class Bicleaner(LineFormat):
@@ -95,7 +103,6 @@ class Bicleaner(LineFormat):
     expected = "target word, space, source word, space, probability"
     unfit = ((re.compile(r"[^\S\t]"), "a blank in a word"), BYTE_ORDER_MARK)
     single_words = True
-    is_text = False
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the first line."""
@@ -116,18 +123,22 @@ class Bicleaner(LineFormat):
         return [Entry(parts[1], parts[0])]
 
     def save(self, path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-        """Write P(target | source), proportional to the confidences if all translations have one."""
+        """Write a gzip without a time, so that the same dictionary gives the same bytes."""
         with (
             atomic_file(path) as temporary,
             temporary.open("wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):
-            for entries in grouped(dictionary.entries).values():
-                weights = [entry.confidence for entry in entries if entry.confidence is not None]
-                if len(weights) < len(entries) or sum(weights) <= 0:
-                    weights = [1.0] * len(entries)
-                for entry, weight in zip(entries, weights, strict=True):
-                    packed.write(f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n".encode())
+            packed.writelines(line.encode() for line in self._pieces(dictionary, options))
+
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        """P(target | source), proportional to the confidences if all translations have one."""
+        for entries in grouped(dictionary.entries).values():
+            weights = [entry.confidence for entry in entries if entry.confidence is not None]
+            if len(weights) < len(entries) or sum(weights) <= 0:
+                weights = [1.0] * len(entries)
+            for entry, weight in zip(entries, weights, strict=True):
+                yield f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n"
 
 
 class Synonyms(LineFormat):
@@ -145,11 +156,11 @@ class Synonyms(LineFormat):
         sides = self._parts(text, "=>")
         if len(sides) != 2:
             return "not exactly one '=>' in it"
-        sources, targets = (
+        words = (
             [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in self._parts(side, ",")]
             for side in sides
         )
-        return itertools.starmap(Entry, itertools.product(sources, targets))
+        return itertools.starmap(Entry, itertools.product(*words))
 
     @staticmethod
     def _parts(text: str, mark: str) -> list[str]:
@@ -197,9 +208,17 @@ class Anki(DictionaryFormat):
             if cells and cells[0].startswith("#"):
                 reading.report.comments += 1
                 continue
-            known = 0 <= tags < len(cells) and _KNOWN_TAG in cells[tags].split(" ")
             note = [cell for place, cell in enumerate(cells) if place not in others]
-            reading.add(number, fault or _note_entries(note, known, markup))
+            if fault or len(note) < 2:
+                reading.add(number, fault or "fewer than two fields")
+                continue
+            known = 0 <= tags < len(cells) and _KNOWN_TAG in cells[tags].split(" ")
+            source, targets = note[0], note[1].split("\n")
+            if markup:
+                texts = (source, *_LINE_BREAK.split(note[1]))
+                source, *targets = (unescaped(_MARKUP.sub("", text)) for text in texts)
+            found = [Entry(source, target, known=known) for target in targets if target.strip()]
+            reading.add(number, found)
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         """One note per source word."""
@@ -209,16 +228,6 @@ class Anki(DictionaryFormat):
             tag = _KNOWN_TAG if all(entry.known for entry in entries) else _FOUND_TAG
             tags = tag if any(entry.origin() for entry in entries) else ""
             yield f"{source.translate(_REFERENCES)}\t{targets}\t{tags}\n"
-
-
-def _note_entries(note: list[str], known: bool, markup: bool) -> list[Entry] | str:
-    if len(note) < 2:
-        return "fewer than two fields"
-    source, targets = note[0], note[1].split("\n")
-    if markup:
-        texts = (source, *_LINE_BREAK.split(note[1]))
-        source, *targets = (unescaped(_MARKUP.sub("", text)) for text in texts)
-    return [Entry(source, target, known=known) for target in targets if target.strip()]
 
 
 class JsonLines(DictionaryFormat):
@@ -231,9 +240,9 @@ class JsonLines(DictionaryFormat):
     def _parse(self, reading: Reading) -> None:
         for number, record in _json_lines(reading.path):
             if record is None:
-                reading.leave_out(number, "not a JSON object")
+                reading.add(number, "not a JSON object")
             elif not isinstance(record.get("source"), str) or not isinstance(record.get("target"), str):
-                reading.leave_out(number, 'no strings "source" and "target" in it')
+                reading.add(number, 'no strings "source" and "target" in it')
             else:
                 facts = {name: record[name] for name in TEXTS if isinstance(record.get(name), str)}
                 facts |= {name: str(record[name]) for name in NUMBERS if name in record}
@@ -278,12 +287,18 @@ class Wiktextract(DictionaryFormat):
         heads: dict[str, None] = {}
         for number, record in _json_lines(reading.path):
             if record is None or not isinstance(record.get("word"), str):
-                reading.leave_out(number, "no object with a word")
+                reading.add(number, "no object with a word")
                 continue
             language = short_code(_text(record, "lang_code"))
             heads[language] = None
+            translations = dict.fromkeys(  # of the entry and of its senses, each once
+                (short_code(_text(item, "code") or _text(item, "lang_code")), _text(item, "word"))
+                for holder in (record, *_objects(record, "senses"))
+                for item in _objects(holder, "translations")
+                if _text(item, "word")
+            )
             entries = []
-            for code, word in _translations(record):
+            for code, word in translations:
                 into[code] = None
                 entry = Entry(record["word"], word, part_of_speech=_text(record, "pos"))
                 if _between(language, code, source, target):
@@ -292,10 +307,9 @@ class Wiktextract(DictionaryFormat):
                     entries.append(entry.swapped())
             reading.add(number, entries or "no translation into the language")
         if len(into) > 1 and not target:
-            languages = f"{len(into)} languages ({listed(into, _SHOWN)})"
             raise BilexError(
-                f"{reading.path}: holds translations into {languages}; name the two that you mean with "
-                "--languages, for example --languages en,fi."
+                f"{reading.path}: holds translations into {len(into)} languages ({listed(into, _SHOWN)}); "
+                "name the two that you mean with --languages, for example --languages en,fi."
             )
         reading.languages = next(iter(heads)) or None if len(heads) == 1 else None, next(iter(into), None)
 
@@ -306,7 +320,6 @@ def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def _json_object(line: str) -> dict[str, Any] | None:
-    """The JSON object that a line holds, or None."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -324,13 +337,6 @@ def _text(record: dict[str, Any], key: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _translations(record: dict[str, Any]) -> dict[tuple[str, str], None]:
-    """Language and word of every translation, of the entry and of its senses, each once."""
-    senses = record.get("senses")
-    found: dict[tuple[str, str], None] = {}
-    for holder in (record, *(senses if isinstance(senses, list) else ())):
-        listed = holder.get("translations") if isinstance(holder, dict) else None
-        for item in listed if isinstance(listed, list) else ():
-            if isinstance(item, dict) and _text(item, "word"):
-                found[short_code(_text(item, "code") or _text(item, "lang_code")), _text(item, "word")] = None
-    return found
+def _objects(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = record.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

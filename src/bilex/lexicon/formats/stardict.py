@@ -30,9 +30,8 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_input
 from bilex.core.reading import GZIP, LARGEST_UNPACKED, check_unpacked, open_source, text_lines
 from bilex.lexicon.entries import Dictionary, Entry
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
+from bilex.lexicon.files import DictionaryFormat, Layout, Reading, WriteOptions, all_lines, grouped, unescaped
 from bilex.lexicon.formats.exchange import TEI
-from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Layout, Reading, all_lines, unescaped
 
 Place = tuple[int, int]  # offset and size of an article
 
@@ -96,7 +95,6 @@ class StarDict(ArticleFormat):
 
     name, noun, suffixes = "stardict", "a StarDict dictionary", (".ifo",)
     unit = "entry"
-    is_text = False
 
     def _parse(self, reading: Reading) -> None:
         lines = all_lines(reading.path)
@@ -112,7 +110,7 @@ class StarDict(ArticleFormat):
             by_place.setdefault(place, []).append((number, word))
         for place, data in _articles(reading.path, by_place):
             words = by_place[place]
-            text, markup = (None, False) if data is None else _text(data, facts.get("sametypesequence", ""))
+            text, markup = _text(data or b"", facts.get("sametypesequence", ""))
             for number, word in words:
                 found: list[Entry] | str
                 if data is None:
@@ -126,9 +124,7 @@ class StarDict(ArticleFormat):
                 else:
                     translated = read_article(text, word, markup=markup)
                     found = [replace(entry, source=word) for entry in translated] or _NO_TRANSLATION
-                if not isinstance(found, str) and len(found) * len(words) > MOST_PAIRS_PER_UNIT:
-                    found = TOO_MANY_PAIRS
-                reading.add(number, found)
+                reading.add(number, found, shared_by=len(words))
 
     def save(self, path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
         """Write the three files, all before the first is put in place; the `.ifo` is put in place last."""
@@ -179,19 +175,18 @@ def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, Place]]:
         check_unpacked(chosen, source.size, source.size, _LARGEST_INDEX)  # it is held whole
         data = b"".join(iter(lambda: source.read(_BLOCK), b""))
     numbers = struct.Struct(">QI" if facts.get("idxoffsetbits") == "64" else ">II")
+    item = re.compile(rb"([^\0]{0,4095})\0(.{%d})" % numbers.size, re.DOTALL)
     at = entry = 0
     while at < len(data):
         entry += 1
-        end = data.find(b"\0", at, at + 4096)
-        if end < 0 or end + 1 + numbers.size > len(data):
+        found = item.match(data, at)
+        if found is None:
             raise BilexError(f"{plain}: entry {entry} is cut off or no word; the index is damaged.")
         try:
-            word = data[at:end].decode()
+            yield found[1].decode(), numbers.unpack(found[2])
         except UnicodeDecodeError as error:
             raise BilexError(f"{plain}: entry {entry} is not UTF-8 text; the index is damaged.") from error
-        offset, size = numbers.unpack_from(data, end + 1)
-        yield word, (offset, size)
-        at = end + 1 + numbers.size
+        at = found.end()
 
 
 def _text(data: bytes, types: str) -> tuple[str | None, bool]:

@@ -29,8 +29,7 @@ from bilex.lexicon.entries import (
     one_line,
     parsed_facts,
 )
-from bilex.lexicon.formats.base import BYTE_ORDER_MARK, DictionaryFormat, WriteOptions
-from bilex.lexicon.reading import Reading, all_lines
+from bilex.lexicon.files import BYTE_ORDER_MARK, DictionaryFormat, Reading, WriteOptions, all_lines
 
 Division = Literal["tab", "space", "csv"]
 Row = tuple[int, list[str], str]  # the number of a line, its cells, and why it holds no pair, if so
@@ -156,7 +155,7 @@ def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> No
         reading.report.header = tuple(sample.pop(0)[1])
     for number, row, fault in itertools.chain(sample, rows):
         if fault:
-            reading.leave_out(number, fault)
+            reading.add(number, fault)
             continue
         ours = (  # the five columns of `bilex lexicon`
             len(row) == 5
@@ -179,10 +178,13 @@ def _find_columns(
     names = [cell.strip().casefold() for cell in sample[0]] if sample else []
     header = _header(names, reading.layout.languages, spreadsheet)
     has_header = header is not None
+    # A column with the same language in every row, as in glossaries of DeepL, does not name the columns.
+    sampled = zip(*filter(None, sample), strict=False)
+    same = any(len(cells) > 1 and len(set(cells)) == 1 and code_of(cells[0]) for cells in sampled)
     if (wanted := reading.layout.columns) is not None:
         source, target = (_place(reading.path, name, names) for name in wanted)
         has_header = has_header or not all(name.strip().isdecimal() for name in wanted)
-    elif header is None or _has_language_column(sample):
+    elif header is None or same:
         return {"source": 0, "target": 1, "verdict": 2}, False
     else:
         source, target = header
@@ -192,12 +194,6 @@ def _find_columns(
         titles = ["verdict" if name in _VERDICT_NAMES else name.replace(" ", "_") for name in names]
         columns |= {name: titles.index(name) for name in _NAMED_COLUMNS if name in titles}
     return columns, has_header
-
-
-def _has_language_column(sample: list[list[str]]) -> bool:
-    """Whether a column holds the same language in every row, as in glossaries of DeepL."""
-    columns = zip(*filter(None, sample), strict=False)
-    return any(len(cells) > 1 and len(set(cells)) == 1 and code_of(cells[0]) for cells in columns)
 
 
 def _is_header(*cells: str) -> bool:
@@ -252,27 +248,23 @@ def _division(reading: Reading, lines: list[str], division: Division | None) -> 
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(wanted, wanted)
         if len(delimiter) != 1 or delimiter in '\n\r"':
             raise BilexError(f"--delimiter '{wanted}': give one character, or tab.")
-        if delimiter == " ":
-            return "space", delimiter
-        return "tab" if delimiter == "\t" and not quoted else "csv", delimiter
+        unquoted: dict[str, Division] = {" ": "space"} if quoted else {" ": "space", "\t": "tab"}
+        return unquoted.get(delimiter, "csv"), delimiter
     if division == "tab":
         return "tab", "\t"
     announced = re.fullmatch(r'sep=([^"])', lines[0])
     if announced:  # how Excel names the delimiter; the line itself is no pair
         lines[0] = ""
         return "csv", announced[1]
-    return ("csv", _csv_delimiter(lines)) if quoted else _sniffed(lines)
-
-
-def _sniffed(lines: list[str]) -> tuple[Division, str]:
+    if quoted:
+        return "csv", _csv_delimiter(lines)
     if any("\t" in line.strip() and not is_comment(line) for line in lines):
         return "tab", "\t"
     sample = [line for line in lines if line.strip() and not is_comment(line)][:_SAMPLED_LINES]
     by_space = sum(len(line.split()) == 2 for line in sample)
-    for delimiter in (";", ",", "|"):
-        if by_space < len(sample) / 2 and _regular(sample, delimiter):
-            return "csv", delimiter
-    return "space", " "
+    regular = (delimiter for delimiter in (";", ",", "|") if _regular(sample, delimiter))
+    delimiter = next(regular, " ") if by_space < len(sample) / 2 else " "
+    return "space" if delimiter == " " else "csv", delimiter
 
 
 def _regular(lines: list[str], delimiter: str) -> bool:

@@ -1,7 +1,8 @@
 """XML of dictionaries: parsed one entry at a time, with bounds, and the base class of its formats.
 
-Expat parses; a declaration of an entity ends the reading, external ones are never opened, and the depth, the
-size of one entry and the length of one tag are bounded, so that memory is too.
+Expat parses, and an entry becomes an element of the standard library's ElementTree, whose names have lost
+their namespaces. A declaration of an entity ends the reading, external ones are never opened, and the depth,
+the size of one entry and the length of one tag are bounded, so that memory is too.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import contextlib
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, ClassVar
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from bilex.core import files
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
-from bilex.lexicon.formats.base import DictionaryFormat
+from bilex.lexicon.files import DictionaryFormat
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _DEEPEST = 64
@@ -27,38 +28,6 @@ _LARGEST_ENTRY, _LONGEST_TAG = 1 << 20, 4 << 20
 _CHUNK = 1 << 16
 _NODE_COST = 64
 _BLANKS = re.compile("[ \t\r\n]+")
-
-
-@dataclass
-class Node:
-    """An element: its name without namespace, attributes, line, and content in order."""
-
-    name: str
-    attributes: dict[str, str]
-    line: int
-    content: list[Node | str] = field(default_factory=list)
-
-    def children(self, *names: str) -> Iterator[Node]:
-        """The child elements with some names."""
-        return (part for part in self.content if isinstance(part, Node) and part.name in names)
-
-    def within(self, *names: str) -> Iterator[Node]:
-        """All elements with some names at any depth, in order."""
-        for part in self.content:
-            if isinstance(part, Node):
-                if part.name in names:
-                    yield part
-                yield from part.within(*names)
-
-    def text(self, *, without: tuple[str, ...] = (), fold: bool = True) -> str:
-        """All text in it but that of some elements; by default with runs of blanks as one space."""
-        parts = (p for p in self.content if isinstance(p, str) or p.name not in without)
-        text = "".join(p if isinstance(p, str) else p.text(without=without, fold=False) for p in parts)
-        return folded(text) if fold else text
-
-    def language(self) -> str:
-        """The language that it is marked with, in lower case, or nothing."""
-        return self.attributes.get("lang", "").strip().lower()
 
 
 class XmlFormat(DictionaryFormat):
@@ -74,9 +43,11 @@ class XmlFormat(DictionaryFormat):
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         """By the outermost element, or, if no format has that, by the suffix."""
-        root = _root_of(head)
-        if root in self._all_roots:
-            return root in self.roots
+        parser = _Parser(path)
+        with contextlib.suppress(BilexError):
+            parser.feed(head)
+        if parser.root in self._all_roots:
+            return parser.root in self.roots
         return super().recognizes(path, head) and head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"", b"<")
 
     def _fault(self, entry: Entry) -> str:
@@ -90,8 +61,8 @@ def elements(
     names: tuple[str, ...],
     opened: tuple[str, ...] = (),
     part: IO[bytes] | None = None,
-) -> Iterator[Node]:
-    """The elements with some names in a file, or in a `part` of an archive, each whole, one after the other.
+) -> Iterator[tuple[int, Element]]:
+    """The elements with some names in a file, or in a `part` of an archive, each whole, with its line.
 
     One inside another is a part of that one. `opened` are elements around them, which are given when they
     begin, with attributes but without content; `roots` are names that the outermost element may have.
@@ -103,9 +74,17 @@ def elements(
         yield from parser.feed(b"")
 
 
-def element(name: str, text: str, attributes: str = "") -> str:
-    """A text as an element of XML with that name; nothing if there is no text."""
-    return f"<{name}{attributes}>{escape(text)}</{name}>" if text else ""
+def whole_text(node: Element, without: tuple[str, ...] = ()) -> str:
+    """All text in an element but that of some elements in it."""
+    parts = [node.text or ""]
+    for child in node:
+        parts += ["" if child.tag in without else whole_text(child, without), child.tail or ""]
+    return "".join(parts)
+
+
+def folded_text(node: Element, without: tuple[str, ...] = ()) -> str:
+    """The same with runs of blanks as one space."""
+    return folded(whole_text(node, without))
 
 
 def folded(text: str) -> str:
@@ -113,29 +92,33 @@ def folded(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
-def _root_of(head: bytes) -> str:
-    """The name, without namespace, of the outermost element of XML that begins so; empty if none is seen."""
-    parser = _Parser(Path(), (), (), ())
-    with contextlib.suppress(BilexError):
-        parser.feed(head)
-    return parser.root
+def language_of(node: Element) -> str:
+    """The language that an element is marked with, in lower case, or nothing."""
+    return node.get("lang", "").strip().lower()
 
 
-def _local(name: str) -> str:
-    return name.rpartition(":")[2]
+def element(name: str, text: str, attributes: str = "") -> str:
+    """A text as an element of XML with that name; nothing if there is no text."""
+    return f"<{name}{attributes}>{escape(text)}</{name}>" if text else ""
 
 
 class _Parser:
     """Expat with the bounds, collecting finished elements."""
 
     def __init__(
-        self, path: Path, roots: tuple[str, ...], names: tuple[str, ...], opened: tuple[str, ...]
+        self,
+        path: Path,
+        roots: tuple[str, ...] = (),
+        names: tuple[str, ...] = (),
+        opened: tuple[str, ...] = (),
     ) -> None:
         self.path, self.roots, self.names, self.opened = path, roots, names, opened
-        self.depth = self.fed = self.size = 0
         self.root = ""
-        self.stack: list[Node] = []
-        self.finished: list[Node] = []
+        self.fed = self.depth = 0
+        self.inside = 0  # the depth inside the entry that is being built
+        self.size = self.line = 0  # of that entry
+        self.builder = TreeBuilder()
+        self.finished: list[tuple[int, Element]] = []
         self.expat = expat.ParserCreate()
         self.expat.buffer_text = True
         self.expat.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
@@ -145,7 +128,7 @@ class _Parser:
         self.expat.EntityDeclHandler = self._entity
         self.expat.SkippedEntityHandler = self._skipped
 
-    def feed(self, chunk: bytes) -> list[Node]:
+    def feed(self, chunk: bytes) -> list[tuple[int, Element]]:
         """The elements that a chunk finishes; an empty chunk is the end of the file."""
         self.fed += len(chunk)
         try:
@@ -166,7 +149,7 @@ class _Parser:
         return BilexError(f"{self.path}: line {self.expat.CurrentLineNumber}: {what}; {advice}.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        name = _local(name)
+        name = name.rpartition(":")[2]
         self.depth += 1
         self.root = self.root or name
         if self.depth == 1 and self.roots and name not in self.roots:
@@ -176,39 +159,38 @@ class _Parser:
             )
         if self.depth > _DEEPEST:
             raise self._refusal(f"elements are nested more than {_DEEPEST} deep")
-        if not self.stack and name not in self.names + self.opened:
-            return
-        local = {_local(key): value for key, value in attributes.items()}
-        node = Node(name, local, self.expat.CurrentLineNumber)
-        if self.stack:
+        local = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+        if self.inside:
             self._grow(_NODE_COST + sum(len(key) + len(value) for key, value in attributes.items()))
-            self.stack[-1].content.append(node)
-        elif name in self.opened:
-            self.finished.append(node)
-            return
+        elif name in self.names:
+            self.builder, self.size, self.line = TreeBuilder(), 0, self.expat.CurrentLineNumber
         else:
-            self.size = 0
-        self.stack.append(node)
-
-    def _entity(self, *declaration: object) -> None:
-        raise self._refusal("it declares an entity", "files that do are not read")
+            if name in self.opened:
+                self.finished.append((self.expat.CurrentLineNumber, Element(name, local)))
+            return
+        self.inside += 1
+        self.builder.start(name, local)
 
     def _end(self, name: str) -> None:
         self.depth -= 1
-        if self.stack:
-            node = self.stack.pop()
-            if not self.stack:
-                self.finished.append(node)
+        if self.inside:
+            self.inside -= 1
+            self.builder.end(name)
+            if not self.inside:
+                self.finished.append((self.line, self.builder.close()))
 
     def _characters(self, text: str) -> None:
-        if self.stack:
+        if self.inside:
             self._grow(len(text))
-            self.stack[-1].content.append(text)
+            self.builder.data(text)
 
     def _grow(self, cost: int) -> None:
         self.size += cost
         if self.size > _LARGEST_ENTRY:
             raise self._refusal("an entry of more than 1 MB")
+
+    def _entity(self, *declaration: object) -> None:
+        raise self._refusal("it declares an entity", "files that do are not read")
 
     def _skipped(self, name: str, is_parameter: bool) -> None:
         """A reference to an entity of a DTD that is not read: a character that HTML names."""
