@@ -22,8 +22,8 @@ from bilex.evaluation.result import (
 )
 from bilex.lexicon import Lexicon
 from bilex.lexicon.statistics import BANDS, band_of
-from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space
-from bilex.model.unknown import Composer, PhraseReader, missing_phrases, with_phrases
+from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space, directed
+from bilex.model.unknown import Composer, PhraseReader, with_phrases
 from bilex.search import ranks_of
 
 RETRIEVALS: tuple[Retrieval, ...] = ("nn", "csls")
@@ -68,12 +68,10 @@ def evaluate(
     """
     if not precision_at or min(precision_at) < 1 or bootstrap < 0:
         raise BilexError("precision_at needs whole numbers from 1 on, and bootstrap 0 or more resamplings.")
-    lexicon = lexicon.as_units(space.source.key_to_index, space.target.key_to_index)
-    wider, phrases = space, missing_phrases(lexicon, space)
-    if any(phrases.values()):
-        wider, _ = with_phrases(space, phrases, compose or PhraseReader(space).vectors, neighbours)
-    if not len(lexicon.index(wider.source.key_to_index, wider.target.key_to_index)):
-        coverage = lexicon.coverage(space.source.key_to_index, space.target.key_to_index)
+    lexicon = lexicon.as_units(*space.places)
+    wider, _ = with_phrases(space, lexicon, compose or PhraseReader(space).vectors, neighbours)
+    if not len(lexicon.index(*wider.places)):
+        coverage = lexicon.coverage(*space.places)
         raise BilexError(
             f"{lexicon.name}: {coverage.sentence()}, so there is nothing to evaluate; check that it is a "
             f"dictionary of these two languages, source word first.{coverage.advice()}"
@@ -147,12 +145,11 @@ class _Scoring:
         cannot disagree; beyond, it is counted among all words.
         """
         query_side, key_side = space.sides(direction)
-        index = lexicon.index(query_side.key_to_index, key_side.key_to_index)
+        index = lexicon.index(*directed(space.places, direction))
         pairs, repeats = np.unique(index, axis=0, return_counts=True)
         queries, query_of_pair = np.unique(pairs[:, 0], return_inverse=True)
         query_of_pair, correct = query_of_pair.reshape(-1), pairs[:, 1]
-        r_source, r_target = space.neighbourhoods(self.neighbours)
-        penalties = [None, r_target if direction == "forward" else r_source]
+        penalties = [None, directed(space.neighbourhoods(self.neighbours), direction)[1]]
         vectors = np.asarray(query_side.vectors[queries[query_of_pair]])
         counted = ranks_of(vectors, key_side.vectors, correct, penalties, device=space.device)
         task.advance()
@@ -207,7 +204,7 @@ class _Scoring:
             if query not in query_side or not any(word in key_side for word in translations)
         }
         chosen = Lexicon([pair for pair in lexicon.pairs if pair[0] in wanted])
-        if not len(chosen.index(*(side.key_to_index for side in self.wider.sides(direction)))):
+        if not len(chosen.index(*directed(self.wider.places, direction))):
             return result
         predictions, _, _ = self._predictions(self.wider, direction, chosen, train, SILENT)
         groups = {

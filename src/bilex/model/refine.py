@@ -90,7 +90,7 @@ def refined(
     """
     started = time.monotonic()
     space = translator.space
-    places = space.source.key_to_index, space.target.key_to_index
+    places = space.places
     decided = Lexicon(list(accepted), "decisions", rejected=tuple(rejected)).as_units(*places)
     seeds = translator.seeds.corrected(decided)
     known, refused = set(translator.seeds.pairs), set(translator.seeds.rejected)
@@ -231,7 +231,7 @@ def _mean_reciprocal_rank(space: Space, pairs: Lexicon) -> float:
     """Of the words of some pairs, both directions."""
     from bilex.fit.trial import word_scores
 
-    rows = pairs.index(space.source.key_to_index, space.target.key_to_index)
+    rows = pairs.index(*space.places)
     sides = np.asarray(space.source.vectors), np.asarray(space.target.vectors)
     return float(np.concatenate(word_scores(*sides, rows, space.device)).mean())
 
@@ -242,5 +242,4 @@ def _changed(before: Space, after: Space, decided: Collection[str]) -> int:
     rows = np.array([row for row, word in enumerate(words) if word not in decided], np.int64)
     if not len(rows):
         return 0
-    first = [space.search(rows, 1)[1][:, 0] for space in (before, after)]
-    return int((first[0] != first[1]).sum())
+    return int((before.first_answers(rows) != after.first_answers(rows)).sum())

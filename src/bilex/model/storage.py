@@ -41,7 +41,7 @@ from bilex.core.files import (
 from bilex.core.languages import LanguagePair
 from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
-from bilex.core.typed_json import as_json, from_json
+from bilex.core.typed_json import from_json
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.provenance import ManyProvenance, Provenance
@@ -67,14 +67,17 @@ def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SI
     from bilex.model.provenance import card_of
 
     check_destination(folder)
-    states = {language: into.state(f"map.{language}") for language, into in model.maps.items()}
-    tensors: dict[str, Any] = {name: array for _, state in states.values() for name, array in state.items()}
+    tensors: dict[str, Any] = {}
+    steps = {}
+    for language, into in model.maps.items():
+        steps[language], state = into.state(f"map.{language}")
+        tensors |= state
     with progress.task("Measuring neighbourhoods", len(model.language_pairs)) as task:
         for pair in model.language_pairs:
             for side, means in zip(SIDES, model.terms(pair), strict=True):
                 tensors[f"terms.{'-'.join(pair)}.{side}"] = np.ascontiguousarray(means)
             task.advance()
-    made, card = model.provenance, card_of(model).encode("utf-8")
+    card = card_of(model).encode("utf-8")
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -84,14 +87,12 @@ def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SI
         "dim": model.vocabularies[model.languages[0]].dim,
         "lowercase": model.lowercase,
         "csls_neighbours": CSLS_NEIGHBOURS,
-        "maps": {language: steps for language, (steps, _) in states.items()},
+        "maps": steps,
         "calibrations": {"-".join(pair): found.as_dict() for pair, found in model.calibrations.items()},
     }
-    if isinstance(made, Provenance):
-        config |= {"unknown": [reader.kind for reader in model.unknown], **made.as_dict()}
-    else:
-        config |= as_json(made)
-    config["card_sha256"] = hashlib.sha256(card).hexdigest()
+    if not model.many:
+        config["unknown"] = [reader.kind for reader in model.unknown]
+    config |= {**model.provenance.as_dict(), "card_sha256": hashlib.sha256(card).hexdigest()}
     with atomic_folder(folder, own_files=own_files) as path:
         for language, words in model.vocabularies.items():
             words.save(path / _LANGUAGES / language, "safetensors")
@@ -117,19 +118,24 @@ def load_model(folder: str | Path, *, verify: bool = True, device: str = "auto")
     from bilex.model.many import ManyLanguages
 
     stored = StoredModel.open(folder)
-    path, config, first = stored.path, stored.config, stored.first
+    path, config = stored.path, stored.config
     files = ModelFiles.listed(path, _PARTS) if verify else ModelFiles(path)
     files.compare(path, but=path / _UNKNOWN)
     with consistent(path):
         tensors = load_file(path / MAPS)
-        languages = path if first else path / _LANGUAGES
-        map_name, terms_name = ("{}_map", "r_{1}") if first else ("map.{}", "terms.{0}.{1}")
+        languages, map_name = path / _LANGUAGES, "map.{}"
+        kept = sorted({name.split(".")[1] for name in tensors if name.startswith("terms.")})
+        terms = {_pair(pair): [tensors[f"terms.{pair}.{side}"] for side in SIDES] for pair in kept}
+        if stored.first:
+            languages, map_name = path, "{}_map"
+            terms = {SIDES: [tensors[f"r_{side}"] for side in SIDES]}
         maps = {
             code: Map.from_state(map_name.format(code), config["maps"][code], tensors.__getitem__)
             for code in stored.words
         }
         sides = dict(zip(SIDES, maps.values(), strict=False))
-        subwords = {code: path / _SUBWORDS / code for code in stored.words}
+        subwords = {code: path / _SUBWORDS / code for code in maps}
+        readers = {kind: path / _UNKNOWN / kind for kind in config.get("unknown", ())}
         model = ManyLanguages(
             {code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps},
             maps,
@@ -140,15 +146,9 @@ def load_model(folder: str | Path, *, verify: bool = True, device: str = "auto")
             bool(config["lowercase"]),
             device,
             config.get("metric", "cosine"),
-            [
-                load_reader(kind, path / _UNKNOWN / kind, sides, device, files)
-                for kind in config.get("unknown", ())
-            ],
+            [load_reader(kind, place, sides, device, files) for kind, place in readers.items()],
         )
-        kept = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
-        for pair in ["-".join(SIDES)] if first else sorted(kept):
-            source, target = (tensors[terms_name.format(pair, side)] for side in SIDES)
-            model.csls_terms[_pair(pair)] = source, target
+        model.csls_terms |= {pair: (source, target) for pair, (source, target) in terms.items()}
         if not stored.many:
             model.pair(*model.languages)  # whether its parts fit together is found out here
         return model
@@ -250,12 +250,11 @@ class StoredModel:
     @cached_property
     def seeds(self) -> dict[LanguagePair, Lexicon]:
         """The word pairs that the model was learned from, by pair of languages."""
-        files = sorted((self.path / _SEEDS).glob("*.json"))
-        pairs = (
-            {SIDES: self.path / _FIRST_SEEDS} if self.first else {_pair(file.stem): file for file in files}
-        )
+        files = {_pair(file.stem): file for file in sorted((self.path / _SEEDS).glob("*.json"))}
+        if self.first:
+            files = {SIDES: self.path / _FIRST_SEEDS}
         with consistent(self.path):
-            return {pair: _read_seeds(file) for pair, file in pairs.items()}
+            return {pair: _read_seeds(file) for pair, file in files.items()}
 
     @cached_property
     def calibrations(self) -> dict[LanguagePair, Calibration]:
