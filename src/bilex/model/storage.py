@@ -184,8 +184,7 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
 class StoredModel:
     """What a model's folder says about the model, which is not opened.
 
-    The configuration has the present shape also for folders of earlier versions; `first` means the first
-    version's layout of two languages.
+    The configuration has today's shape; `first` means the first version's layout of two languages.
     """
 
     path: Path
@@ -200,16 +199,11 @@ class StoredModel:
         restore(path)
         if not path.exists():
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
-        if not (path / CONFIG).is_file():
-            raise BilexError(
-                f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'."
-            )
-        config = read_json(path / CONFIG)
+        there = (path / CONFIG).is_file()
+        config = read_json(path / CONFIG) if there else None
         if not _is_ours(config):
-            raise BilexError(
-                f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with "
-                "'bilex align'."
-            )
+            why = f"its {CONFIG} does not say {FORMAT}" if there else f"no {CONFIG} in it"
+            raise BilexError(f"{path}: is not a bilex model ({why}); make one with 'bilex align'.")
         version = config.get("format_version")
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise BilexError(
