@@ -291,12 +291,13 @@ class Proposer:
     def _searched(self, search: Searcher, queries: Rows | Floats, k: int) -> Proposals:
         """What a search finds; only words of the vocabulary have confidences, vectors have none."""
         scores, rows = search(queries, max(k, 2))
-        confidence = None
+        found = Proposals.blank(len(rows), min(k, self._keys))
+        width = min(found.rows.shape[1], rows.shape[1])
+        found.scores[:, :width], found.rows[:, :width] = scores[:, :width], rows[:, :width]
         if queries.ndim == 1:
-            confidence = self._calibration.confidence(scores, rows, self._direction, self._retrieval)
-        if confidence is None:
-            confidence = np.full(scores.shape, np.nan)
-        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], np.zeros(rows[:, :k].shape, bool))
+            sure = self._calibration.confidence(scores, rows, self._direction, self._retrieval)
+            found.confidence[:, :width] = np.nan if sure is None else sure[:, :width]
+        return found
 
     def _known_first(self, queries: Rows, k: int) -> Proposals:
         """The answers of queries that have known or rejected ones."""
