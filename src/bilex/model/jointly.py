@@ -83,7 +83,7 @@ def align_languages(
             settings = {**c1.settings(), "frequent_words": frequent, "calibrated": True}
             folder = None if checkpoint is None else checkpoint / "trial"
             state = _checkpoint(folder, settings, vocabularies, usable, progress)
-            trial, calibrations = _stored_trial(vocabularies, usable, c1, frequent, progress, state)
+            trial, calibrations = _trial(vocabularies, usable, c1, frequent, progress, state)
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(vocabularies, usable, c1, frequent=frequent, progress=progress, checkpoint=rounds)
     changed = {name: value for name, value in c1.settings().items() if name not in ("device", "start")}
@@ -220,45 +220,40 @@ def _checkpoint(
     return Checkpoint(folder, digest.hexdigest(), progress)
 
 
-def _stored_trial(
+def _trial(
     vocabularies: Vocabularies, seeds: Lexicons, c1: C1, frequent: int, progress: Progress, state: Checkpoint
 ) -> tuple[TrialReport, Calibrations]:
-    """What the trial found, now or before the run was interrupted."""
+    """Confidences for every two languages with seeds, found now or before the run was interrupted."""
     if (kept := state.load(of_another="ignore")) is not None:
         stored = kept.state["calibrations"]
         calibrations = {(a, b): Calibration.from_dict(found) for a, b, found in stored}
         return from_json(TrialReport, kept.state["report"]), calibrations
-    report, calibrations = _trial(vocabularies, seeds, c1, frequent, progress)
-    progress.log(f"Trial: {report.note}.")
-    stored = [[*pair, found.as_dict()] for pair, found in calibrations.items()]
-    state.save({}, report=report.as_dict(), calibrations=stored)
-    return report, calibrations
-
-
-def _trial(
-    vocabularies: Vocabularies, seeds: Lexicons, c1: C1, frequent: int, progress: Progress
-) -> tuple[TrialReport, Calibrations]:
-    """Fit without the held-out words, and learn confidences from their answers; or a note why not."""
     words = max(len(lexicon.translations()) for lexicon in seeds.values())
     learned, held_out = split_together(seeds, c1.seed)
     tested = sum(len(pairs.translations()) for pairs in held_out.values())
-    note = f"{words} seed words in the vectors are too few to hold some out"
-    if tested:
-        size = max(map(len, learned.values())), min(map(len, vocabularies.values()))
-        short = replace(c1.for_trial(*size), size=None)
-        try:
+    report = TrialReport(note=f"{words} seed words in the vectors are too few to hold some out")
+    calibrations, failed = {}, False
+    try:
+        if tested:
+            short = c1.for_trial(max(map(len, learned.values())), min(map(len, vocabularies.values())))
+            short = replace(short, size=None)
             fitted = fit_jointly(vocabularies, learned, short, frequent=frequent, progress=progress)
             mapped = {code: map_words(rows, fitted.maps[code]) for code, rows in vocabularies.items()}
-            calibrations = {}
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)
                 records = answer_records(space, held_out[a, b], seeds[a, b])
                 calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
             note = "confidences were learned on the held-out words"
-            return TrialReport(ran=True, note=note, held_out_words=tested), calibrations
-        except FAILURES as error:
-            note = f"the trial could not be finished ({error})"
-    return TrialReport(note=note), dict.fromkeys(seeds, not_calibrated(True, words, note))
+            report = TrialReport(ran=True, note=note, held_out_words=tested)
+    except FAILURES as error:
+        report, failed = TrialReport(note=f"the trial could not be finished ({error})"), True
+    if not report.ran:
+        calibrations = dict.fromkeys(seeds, not_calibrated(True, words, report.note))
+    progress.log(f"Trial: {report.note}.")
+    if not failed:  # else the next run tries again
+        stored = [[*pair, found.as_dict()] for pair, found in calibrations.items()]
+        state.save({}, report=report.as_dict(), calibrations=stored)
+    return report, calibrations
 
 
 def split_together(
