@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from bilex.model.unknown import COMPOSED
 from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from bilex.model.filters import Keep
     from bilex.model.translator import Translator
 
@@ -202,7 +204,18 @@ def answers(
     return made
 
 
-class Proposals(NamedTuple):
+@dataclass(frozen=True)
+class Columns:
+    """A base of records whose fields are arrays with one row, or one cell, for each thing."""
+
+    def each(self, work: Callable[..., Any], *others: Self) -> Self:
+        """The results of a function for each column, with the same columns of others."""
+        columns = zip(*(vars(one).values() for one in (self, *others)), strict=True)
+        return type(self)(*(work(*column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Proposals(Columns):
     """The best answers of some queries, one query per row.
 
     `scores` fall along a row among known and among other answers; `rows` are of the key vocabulary, −1 where
@@ -233,8 +246,8 @@ class Proposals(NamedTuple):
     def put(self, places: Truths, found: Proposals) -> None:
         """Set the answers of the queries at some places."""
         width = min(self.rows.shape[1], found.rows.shape[1])
-        for part, other in zip(self, found, strict=True):
-            part[places, :width] = other[:, :width]
+        for name, part in vars(self).items():
+            part[places, :width] = getattr(found, name)[:, :width]
 
 
 def by_query(pairs: Rows) -> dict[int, list[int]]:
@@ -275,8 +288,8 @@ class Proposer:
 
     def _own(self, queries: Rows, k: int) -> Proposals:
         """The model's answers, as if no word were known."""
-        searches = (partial(self._searched, search) for search in (self._by_all, self._by_words))
-        return self._either(queries >= self._words, *searches, queries, k)
+        by_all, by_words = (partial(self._searched, search) for search in (self._by_all, self._by_words))
+        return self._either(queries >= self._words, by_all, by_words, queries, k)
 
     def _either(self, chosen: Truths, one: _Search, other: _Search, queries: Rows, k: int) -> Proposals:
         """What `one` finds for the chosen queries and `other` for the rest."""
@@ -316,9 +329,9 @@ class Proposer:
             direction=self._direction,
             retrieval=self._retrieval,
         )
-        both = Proposals(*(np.concatenate(parts, axis=1) for parts in zip(first, found, strict=True)))
+        both = first.each(lambda *parts: np.concatenate(parts, axis=1), found)
         order = np.lexsort((-both.scores, ~both.known, both.rows < 0), axis=1)
-        kept = Proposals(*(np.take_along_axis(part, order, axis=1) for part in both))
+        kept = both.each(lambda part: np.take_along_axis(part, order, axis=1))
         kept.scores[kept.rows < 0] = kept.confidence[kept.rows < 0] = np.nan
         return kept
 

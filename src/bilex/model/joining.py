@@ -143,7 +143,7 @@ def _versions(
     versions: dict[str, list[_Version]] = {}
     for name, model in models.items():
         for side, code in zip(SIDES, languages[name], strict=True):
-            words: WordVectors = getattr(model.space, side)
+            words = model.space.words(side)
             wide = np.pad(np.asarray(words.vectors, np.float32), ((0, 0), (0, dimension - words.dim)))
             versions.setdefault(code, []).append(_Version(name, model, side, words, wide))
     return {code: sorted(found, key=lambda v: -len(v.words)) for code, found in versions.items()}

@@ -78,7 +78,7 @@ def align_languages(
     check_connected(list(vocabularies), [pair for pair, lexicon in usable.items() if len(lexicon)])
     started = time.monotonic()
     with exclusive_lock(checkpoint):
-        trial, calibrations = TrialReport(), {}
+        trial, calibrations = TrialReport(), Calibrations()
         if calibrated:
             settings = {**c1.settings(), "frequent_words": frequent, "calibrated": True}
             folder = None if checkpoint is None else checkpoint / "trial"

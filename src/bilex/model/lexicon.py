@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Languages
 from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
 from bilex.lexicon.lemmas import Lemmatiser, lemmatiser
-from bilex.model.answers import Proposals, Truths
+from bilex.model.answers import Columns, Proposals, Truths
 from bilex.model.space import OPPOSITE, SIDES, Direction, Floats, Retrieval, Rows, Side, directed
 from bilex.vectors import WordVectors
 
@@ -117,7 +117,8 @@ class InducedLexicon(Tabular):
         return write(path, self.dictionary(languages), format, options)
 
 
-class _Pairs(NamedTuple):
+@dataclass(frozen=True)
+class _Pairs(Columns):
     """Queries and their answers, rows of words or numbers of lemmas, one query after another."""
 
     query: Rows
@@ -127,7 +128,7 @@ class _Pairs(NamedTuple):
     known: Truths
 
     def only(self, chosen: Truths | Rows) -> _Pairs:
-        return _Pairs(*(part[chosen] for part in self))
+        return self.each(lambda part: part[chosen])
 
     def best(self, k: int) -> _Pairs:
         """The first k answers of each query."""
@@ -137,6 +138,10 @@ class _Pairs(NamedTuple):
     def ranked(self) -> _Pairs:
         """By query, known answers first, then by falling score."""
         return self.only(np.lexsort((self.answer, -self.score, ~self.known, self.query)))
+
+
+def _joined(*parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(parts)
 
 
 def _groups(values: Rows) -> tuple[Rows, Rows]:
@@ -190,9 +195,9 @@ class Induction:
                 best = self._answers(distinct, 1, OPPOSITE[direction]).rows
                 pairs = pairs.only(best[place.reshape(-1), 0] == pairs.query)
             if direction != first:
-                pairs = pairs._replace(query=pairs.answer, answer=pairs.query)
+                pairs = replace(pairs, query=pairs.answer, answer=pairs.query)
             lists.append(pairs)
-        whole = _Pairs(*map(np.concatenate, zip(*lists, strict=True)))
+        whole = lists[0].each(_joined, *lists[1:])
         count = len(self.translator.whole_space.sides(first)[1])
         _, once = np.unique(whole.query * count + whole.answer, return_index=True)
         return self._lexicon(whole.only(np.sort(once)).ranked(), first)
@@ -212,17 +217,16 @@ class Induction:
         pairs = self._votes(direction, query_side, key_side)
         if self.mutual:
             others = replace(self, ranks=(1, None))._votes(OPPOSITE[direction], key_side, query_side).best(1)
-            best_of = dict(zip(others.query.tolist(), others.answer.tolist(), strict=True))
+            back = set(zip(others.answer.tolist(), others.query.tolist(), strict=True))
             pairs = pairs.best(1)
             both = zip(pairs.query.tolist(), pairs.answer.tolist(), strict=True)
-            pairs = pairs.only(np.array([best_of.get(b) == a for a, b in both], bool))
+            pairs = pairs.only(np.array([pair in back for pair in both], bool))
         pairs = pairs.best(self.k)
         with self.progress.task("Writing entries", len(pairs.query)) as task:
             rows, scores = self._chosen_forms(direction, pairs, query_side, key_side)
             senses = sense_numbers(pairs.query, key_side.heads[pairs.answer], space.sides(direction)[1])
             heads = query_side.heads[pairs.query]
-            chosen = pairs._replace(query=heads, answer=rows, score=scores)
-            made = self._lexicon(chosen, direction, senses)
+            made = self._lexicon(replace(pairs, query=heads, answer=rows, score=scores), direction, senses)
             task.advance(len(pairs.query))
         return made
 
@@ -235,7 +239,7 @@ class Induction:
             chosen &= pairs.confidence >= self.min_confidence
         chosen |= pairs.known
         numbers = np.zeros(len(chosen), np.int64) if senses is None else senses
-        columns = (part[chosen].tolist() for part in (*pairs, numbers))
+        columns = (part[chosen].tolist() for part in (*vars(pairs).values(), numbers))
         space = self.translator.whole_space
         entries = []
         for query, answer, score, confidence, known, sense in zip(*columns, strict=True):
@@ -267,7 +271,7 @@ class Induction:
             if not len(queries):
                 raise BilexError("the filters leave no word to translate; filter less.")
         found = self._answers(queries, k, direction)
-        score, answer, confidence, known = (part.reshape(-1) for part in found)
+        score, answer, confidence, known = (part.reshape(-1) for part in vars(found).values())
         chosen = answer >= 0
         if self.keep is not None:
             chosen &= np.array([self.keep(word, other) for word in key_side], bool)[answer] | known
@@ -282,7 +286,7 @@ class Induction:
                 block = queries[start : start + _WORDS_PER_BLOCK]
                 blocks.append(propose(block, k))
                 task.advance(len(block))
-        return Proposals(*map(np.concatenate, zip(*blocks, strict=True)))
+        return blocks[0].each(_joined, *blocks[1:])
 
     def _votes(self, direction: Direction, query_side: Lemmas, key_side: Lemmas) -> _Pairs:
         """The votes of all forms within the ranks for lemmas of the other language, ranked.

@@ -15,7 +15,7 @@ from bilex.core.languages import language_name
 from bilex.core.text import escape_control_characters
 from bilex.core.typed_json import as_json
 from bilex.fit.report import FitReport, TrialReport, now
-from bilex.model.space import SIDES, Direction
+from bilex.model.space import SIDES, Direction, directed
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
@@ -85,7 +85,7 @@ class Provenance(FitReport):
         """The names of the query and the key language; "source" and "target" where they are not known."""
         source = language_name(self.source_language) if self.source_language else "source"
         target = language_name(self.target_language) if self.target_language else "target"
-        return (source, target) if direction == "forward" else (target, source)
+        return directed((source, target), direction)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without entries that are empty."""

@@ -74,7 +74,7 @@ class Space:
         if self.metric not in ("cosine", "dot"):
             raise BilexError(f"metric '{self.metric}' is not known; use cosine or dot.")
         for side in SIDES if self.metric == "cosine" else ():
-            words: WordVectors = getattr(self, side)
+            words = self.words(side)
             if words.preprocessing[-1:] != ("unit",):
                 steps = (*words.preprocessing, "unit")
                 setattr(self, side, WordVectors(words.index_to_key, unit_rows(words.vectors), steps))
@@ -95,6 +95,10 @@ class Space:
     def places(self) -> tuple[dict[str, int], dict[str, int]]:
         """The rows of all source and all target words, by word."""
         return self.source.key_to_index, self.target.key_to_index
+
+    def words(self, side: Side) -> WordVectors:
+        """The vocabulary of one language."""
+        return self.source if side == "source" else self.target
 
     def sides(self, direction: Direction) -> tuple[WordVectors, WordVectors]:
         """The query and the key language of a direction."""

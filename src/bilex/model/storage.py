@@ -200,7 +200,7 @@ class StoredModel:
         if not path.exists():
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
         there = (path / CONFIG).is_file()
-        config = read_json(path / CONFIG) if there else None
+        config: Any = read_json(path / CONFIG) if there else None
         if not _is_ours(config):
             why = f"its {CONFIG} does not say {FORMAT}" if there else f"no {CONFIG} in it"
             raise BilexError(f"{path}: is not a bilex model ({why}); make one with 'bilex align'.")

@@ -281,7 +281,7 @@ class PhraseReader:
 
     def _composed(self, phrase: str, side: Side) -> Floats | None:
         """The weighted mean of a phrase's words; a word outside the vocabulary weighs fully."""
-        words, rows = words_of(phrase), getattr(self.space, side).key_to_index
+        words, rows = words_of(phrase), self.space.words(side).key_to_index
         vectors = [vector for word in words if (vector := self._word(word, side)) is not None]
         if len(vectors) < len(words) or not vectors:
             return None
@@ -289,7 +289,7 @@ class PhraseReader:
         return composed(np.array(vectors), composing_weights(known, len(rows)))
 
     def _word(self, word: str, side: Side) -> Floats | None:
-        vocabulary: WordVectors = getattr(self.space, side)
+        vocabulary = self.space.words(side)
         if word in vocabulary:
             return np.asarray(vocabulary.vectors[vocabulary.key_to_index[word]])
         read = (reader.vectors([word], side)[0] for reader in self.unknown)
@@ -306,17 +306,17 @@ def with_phrases(
     added: dict[Side, dict[str, Floats]] = {}
     for place, side in enumerate(SIDES):
         texts = dict.fromkeys(pair[place] for pair in lexicon.pairs)
-        phrases = [text for text in texts if text not in getattr(space, side) and is_phrase(text)]
+        phrases = [text for text in texts if text not in space.words(side) and is_phrase(text)]
         vectors = zip(phrases, compose(phrases, side) if phrases else [], strict=True)
         found = {phrase: vector for phrase, vector in vectors if vector is not None}
         if found:
             added[side] = found
     if not added:
         return space, {}
-    sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
+    sides = {side: space.words(side) for side in SIDES}
     terms: dict[Side, Floats] = dict(zip(SIDES, space.neighbourhoods(neighbours), strict=True))
     for side, found in added.items():
-        words, others = sides[side], space.target if side == "source" else space.source
+        words, others = sides[side], space.words("target" if side == "source" else "source")
         rows = np.array(list(found.values()), np.float32)
         if words.preprocessing[-1:] == ("unit",):
             rows = unit_rows(rows)
