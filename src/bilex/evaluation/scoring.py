@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -100,9 +100,14 @@ class _Scoring:
     ) -> DirectionResult:
         """Evaluate one direction; `lexicon` and `train` have the query language first."""
         predictions, pair_ranks, repeats = self._predictions(self.space, direction, lexicon, train, task)
-        total = len(lexicon.translations())
+        composed = self._composed(direction, lexicon, train)
+        words, total = self.space.sides(direction)[0], len(lexicon.translations())
         by_band = {band: [p for p in predictions if p.band == band] for band in BANDS}
-        result = DirectionResult(
+        by_kind = {
+            "phrases": [p for p in composed if p.source not in words],
+            "words that only phrases translate": [p for p in composed if p.source in words],
+        }
+        return DirectionResult(
             metrics=self._metrics(predictions),
             intervals={
                 m: bootstrap_intervals(
@@ -124,8 +129,9 @@ class _Scoring:
             identical=self._group(p for p in predictions if p.identical),
             different=self._group(p for p in predictions if not p.identical),
             predictions=predictions,
+            phrases={kind: self._group(found) for kind, found in by_kind.items() if found},
+            phrase_predictions=composed,
         )
-        return result if self.wider is self.space else self._with_phrases(result, direction, lexicon, train)
 
     def _metrics(
         self, predictions: Sequence[Prediction], denominator: int | None = None
@@ -189,10 +195,10 @@ class _Scoring:
         )
         return predictions, pair_ranks, repeats
 
-    def _with_phrases(
-        self, result: DirectionResult, direction: Direction, lexicon: Lexicon, train: Lexicon | None
-    ) -> DirectionResult:
-        """Add the metrics for composed phrases, which the vocabularies lack.
+    def _composed(
+        self, direction: Direction, lexicon: Lexicon, train: Lexicon | None
+    ) -> tuple[Prediction, ...]:
+        """The answers that need composed phrases, which the vocabularies lack.
 
         The candidates are all words and all phrases of the test dictionary that can be composed. Counted are
         composed phrases as queries, and words none of whose translations is a word of the vocabulary.
@@ -204,17 +210,9 @@ class _Scoring:
             if query not in query_side or not any(word in key_side for word in translations)
         }
         chosen = Lexicon([pair for pair in lexicon.pairs if pair[0] in wanted])
-        if not len(chosen.index(*directed(self.wider.places, direction))):
-            return result
-        predictions, _, _ = self._predictions(self.wider, direction, chosen, train, SILENT)
-        groups = {
-            "phrases": self._group(p for p in predictions if p.source not in query_side),
-            "words that only phrases translate": self._group(
-                p for p in predictions if p.source in query_side
-            ),
-        }
-        present = {name: group for name, group in groups.items() if group.covered}
-        return replace(result, phrases=present, phrase_predictions=predictions)
+        if self.wider is self.space or not len(chosen.index(*directed(self.wider.places, direction))):
+            return ()
+        return self._predictions(self.wider, direction, chosen, train, SILENT)[0]
 
 
 def _ranks(predictions: Sequence[Prediction], retrieval: str) -> Ranks:
