@@ -73,17 +73,19 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
         calibrations.setdefault(add_pairs(seeds, languages[name], model.seeds), model.calibration)
     any_model = next(iter(models.values()))
     return ManyLanguages(
-        {code: words for code, (words, _) in joined.items()},
-        {code: v.map(rotations[v.name]) for code, v in first.items()},
-        seeds,
-        calibrations,
-        {
+        vocabularies={code: words for code, (words, _) in joined.items()},
+        maps={code: v.map(rotations[v.name]) for code, v in first.items()},
+        seeds=seeds,
+        calibrations=calibrations,
+        subwords={
             code: reader.subwords[v.side]
             for code, v in first.items()
             for reader in v.model.unknown
             if isinstance(reader, FromSubwords) and v.side in reader.subwords
         },
-        ManyProvenance(
+        lowercase=any_model.lowercase,
+        device=any_model.space.device,
+        provenance=ManyProvenance(
             method="join",
             method_summary=_SUMMARY,
             report=JoinReport(
@@ -93,8 +95,6 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
             files={code: v.recorded("file") for code, v in first.items()},
             dimensions={code: v.recorded("dim") or v.words.dim for code, v in first.items()},
         ),
-        any_model.lowercase,
-        any_model.space.device,
     )
 
 

@@ -88,12 +88,14 @@ def align_languages(
         fit = fit_jointly(vocabularies, usable, c1, frequent=frequent, progress=progress, checkpoint=rounds)
     changed = {name: value for name, value in c1.settings().items() if name not in ("device", "start")}
     return ManyLanguages(
-        {code: map_words(words, fit.maps[code]) for code, words in vocabularies.items()},
-        fit.maps,
-        dict(seeds),
-        calibrations,
-        {code: words.subwords for code, words in vocabularies.items() if words.subwords is not None},
-        ManyProvenance(
+        vocabularies={code: map_words(words, fit.maps[code]) for code, words in vocabularies.items()},
+        maps=fit.maps,
+        seeds=dict(seeds),
+        calibrations=calibrations,
+        subwords={code: words.subwords for code, words in vocabularies.items() if words.subwords is not None},
+        lowercase=lowercase,
+        device=c1.device,
+        provenance=ManyProvenance(
             method="joint",
             method_summary=_SUMMARY,
             settings={**changed, "frequent_words": frequent},
@@ -104,8 +106,6 @@ def align_languages(
             },
             dimensions={code: words.dim for code, words in vocabularies.items()},
         ),
-        lowercase,
-        c1.device,
     )
 
 

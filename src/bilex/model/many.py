@@ -96,10 +96,10 @@ class ManyLanguages(OnTheHub):
         known = source and target and CODE.fullmatch(source) and CODE.fullmatch(target)
         pair: LanguagePair = (source, target) if known else SIDES  # type: ignore[assignment]
         model = cls(
-            dict(zip(pair, (space.source, space.target), strict=True)),
-            dict(zip(pair, (translator.source_map, translator.target_map), strict=True)),
-            {pair: translator.seeds},
-            {pair: translator.calibration},
+            vocabularies=dict(zip(pair, (space.source, space.target), strict=True)),
+            maps=dict(zip(pair, (translator.source_map, translator.target_map), strict=True)),
+            seeds={pair: translator.seeds},
+            calibrations={pair: translator.calibration},
             provenance=made,
             lowercase=translator.lowercase,
             device=space.device,

@@ -137,16 +137,18 @@ def load_model(folder: str | Path, *, verify: bool = True, device: str = "auto")
         subwords = {code: path / _SUBWORDS / code for code in maps}
         readers = {kind: path / _UNKNOWN / kind for kind in config.get("unknown", ())}
         model = ManyLanguages(
-            {code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps},
-            maps,
-            stored.seeds,
-            stored.calibrations,
-            {code: load_subwords(place) for code, place in subwords.items() if place.is_dir()},
-            stored.provenance,
-            bool(config["lowercase"]),
-            device,
-            config.get("metric", "cosine"),
-            [load_reader(kind, place, sides, device, files) for kind, place in readers.items()],
+            vocabularies={
+                code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps
+            },
+            maps=maps,
+            seeds=stored.seeds,
+            calibrations=stored.calibrations,
+            subwords={code: load_subwords(place) for code, place in subwords.items() if place.is_dir()},
+            provenance=stored.provenance,
+            lowercase=bool(config["lowercase"]),
+            device=device,
+            metric=config.get("metric", "cosine"),
+            unknown=[load_reader(kind, place, sides, device, files) for kind, place in readers.items()],
         )
         model.csls_terms |= {pair: (source, target) for pair, (source, target) in terms.items()}
         if not stored.many:
