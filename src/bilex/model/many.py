@@ -21,7 +21,7 @@ from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
-from bilex.model.space import SIDES, Direction, Floats, Space
+from bilex.model.space import OPPOSITE, SIDES, Direction, Floats, Space, directed
 from bilex.model.storage import load_model, save_model, several_languages
 from bilex.model.unknown import FromSubwords, OutOfVocabulary, without_phrases
 from bilex.vectors import Subwords, WordVectors
@@ -385,9 +385,8 @@ def open_pair(
             "for the other direction."
         )
     wanted = [None if name is None else code_of(name) or name for name in (source, target)]
-    directions: dict[Direction, tuple[str | None, ...]] = {"forward": known, "backward": known[::-1]}
-    for found, codes in directions.items():
-        if all(one in (None, code) for one, code in zip(wanted, codes, strict=True)):
+    for found in OPPOSITE:
+        if all(one in (None, code) for one, code in zip(wanted, directed(known, found), strict=True)):
             return translator, found
     named = " to ".join(name or "any" for name in (source, target))
     raise BilexError(f"{model}: translates between {known[0]} and {known[1]}, not {named}.")

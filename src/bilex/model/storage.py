@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -203,7 +203,8 @@ class StoredModel:
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
         there = (path / CONFIG).is_file()
         config: Any = read_json(path / CONFIG) if there else None
-        if not _is_ours(config):
+        kind = _kind_of(config)
+        if kind is None:
             why = f"its {CONFIG} does not say {FORMAT}" if there else f"no {CONFIG} in it"
             raise BilexError(f"{path}: is not a bilex model ({why}); make one with 'bilex align'.")
         version = config.get("format_version")
@@ -212,10 +213,9 @@ class StoredModel:
                 f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
                 "install a newer bilex."
             )
-        holds_many = _has_many(config)
-        if many is False and holds_many:
+        if many is False and kind == "many":
             raise several_languages(path, config.get("languages") or ())
-        first = version == 1 and not holds_many
+        first = version == 1 and kind == "two"
         with consistent(path):
             if first:  # in the present shape
                 config |= {
@@ -229,7 +229,7 @@ class StoredModel:
 
                 names = map(str, config["languages"])
                 config["words"] = {name: word_count(path / _LANGUAGES / name) for name in names}
-        return cls(path, config, holds_many, first)
+        return cls(path, config, kind == "many", first)
 
     @cached_property
     def words(self) -> dict[str, int]:
@@ -291,36 +291,33 @@ def several_languages(path: str | Path, languages: Iterable[object]) -> BilexErr
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of two languages, of whatever version."""
-    config = _config_or_none(folder)
-    return config is not None and not _has_many(config)
+    return _kind_of(_config_or_none(folder)) == "two"
 
 
 def holds_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of any kind and version."""
-    return _config_or_none(folder) is not None
+    return _kind_of(_config_or_none(folder)) is not None
 
 
-def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
-    """The configuration of a folder, if it is that of a model."""
+def _config_or_none(folder: str | Path) -> Any:
     try:
-        config = read_json(Path(folder) / CONFIG)
+        return read_json(Path(folder) / CONFIG)
     except BilexError:
         return None
-    return config if _is_ours(config) else None
 
 
-def _is_ours(config: object) -> bool:
-    return isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
-
-
-def _has_many(config: Mapping[str, Any]) -> bool:
-    return config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+def _kind_of(config: Any) -> Literal["two", "many"] | None:
+    """Whether a configuration is that of a model of two languages or of many; None if it is another file."""
+    if not isinstance(config, dict) or config.get("format") not in (FORMAT, _FIRST_MANY):
+        return None
+    many = config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+    return "many" if many else "two"
 
 
 def own_files(path: Path) -> Collection[str]:
     """The files that saving a model wrote into a folder; none if it is no model. An edited card is none."""
     config = _config_or_none(path)
-    if config is None:
+    if _kind_of(config) is None:
         return ()
     card = path / CARD
     own_card = card.is_file() and sha256(card) == config.get("card_sha256")

@@ -303,10 +303,8 @@ class Translator(OnTheHub):
         """The rows of known and of rejected answers of each query row, for each direction."""
         places = self.whole_space.places
         right, wrong = self.seeds.index(*places), self.seeds.rejected_index(*places)
-        return {
-            "forward": (by_query(right), by_query(wrong)),
-            "backward": (by_query(right[:, ::-1]), by_query(wrong[:, ::-1])),
-        }
+        backward = by_query(right[:, ::-1]), by_query(wrong[:, ::-1])
+        return {"forward": (by_query(right), by_query(wrong)), "backward": backward}
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
         """A function from rows of a vocabulary and k to answers as arrays, for many calls."""
