@@ -80,35 +80,27 @@ class TranslationComponent:
     ) -> None:
         self._translator, self._direction, self._k = translator, direction, k
         self._min_confidence, self._use_lemmas = min_confidence, use_lemmas
-        if not Token.has_extension(EXTENSION):
-            Token.set_extension(EXTENSION, default=())
-        if not Span.has_extension(EXTENSION):
-            Span.set_extension(EXTENSION, default=())
+        for kind in (Token, Span):
+            if not kind.has_extension(EXTENSION):
+                kind.set_extension(EXTENSION, default=())
 
     def __call__(self, doc: Doc) -> Doc:
         """Translate the tokens of a text, each distinct one once."""
         vocabulary = self._translator.space.sides(self._direction)[0]
-        looked_up = [self._known(token, vocabulary) for token in doc]
+        tokens = [(token, self._known(token, vocabulary)) for token in doc]
         phrases = list(_phrases(doc, vocabulary.key_to_index))
-        units = (word for word in (*looked_up, *(unit for _, unit in phrases)) if word is not None)
-        words = list(dict.fromkeys(units))
-        answers = self._translator.translate(words, self._k, direction=self._direction) if words else []
+        words = list(dict.fromkeys(word for _, word in (*tokens, *phrases) if word is not None))
+        answers = self._translator.translate(words, self._k, direction=self._direction)
         found = dict(zip(words, map(self._chosen, answers), strict=True))
-        for token, word in zip(doc, looked_up, strict=True):
-            token._.set(EXTENSION, found[word] if word is not None else [])
-        for span, unit in phrases:
-            span._.set(EXTENSION, found[unit])
+        for part, word in (*tokens, *phrases):
+            part._.set(EXTENSION, found[word] if word is not None else [])
         doc.spans[SPANS] = SpanGroup(doc, name=SPANS, spans=[span for span, _ in phrases])
         return doc
 
     def _known(self, token: Token, vocabulary: Any) -> str | None:
         """The spelling of a token that the vocabulary holds, if any."""
-        spellings = (
-            token.text,
-            token.lower_,
-            *((token.lemma_,) if self._use_lemmas and token.lemma_ else ()),
-        )
-        return next((word for word in spellings if token.is_alpha and word in vocabulary), None)
+        spellings = (token.text, token.lower_, token.lemma_ if self._use_lemmas else "")
+        return next((word for word in spellings if token.is_alpha and word and word in vocabulary), None)
 
     def _chosen(self, answer: Answer) -> list[dict[str, Any]]:
         kept = answer if self._min_confidence is None else answer.confident(self._min_confidence)

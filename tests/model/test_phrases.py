@@ -227,3 +227,15 @@ def test_a_dictionary_of_phrases_alone_can_be_evaluated(world: Planted) -> None:
     assert result.table() is not None
     with pytest.raises(BilexError, match="nothing to evaluate"):
         evaluate(fitted.space, Lexicon([("no such", "words here")]))
+
+
+def test_more_answers_than_words_are_exported_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    source = WordVectors([f"s{i}" for i in range(8)], rng.normal(size=(8, 4)).astype(np.float32))
+    target = WordVectors([f"t{i}" for i in range(3)], rng.normal(size=(3, 4)).astype(np.float32))
+    seeds = Lexicon([("s0", "t0"), ("s1", "t1"), ("s2 s3", "t1 t2")])
+    made = Translator("procrustes").fit(source, target, seeds, calibrate=False, progress=False)
+    whole = made.lexicon(k=9)
+    monkeypatch.setattr("bilex.model.lexicon._WORDS_PER_BLOCK", 2)
+    assert made.lexicon(k=9).entries == whole.entries
+    assert len(whole) == 8 * 3 + 4

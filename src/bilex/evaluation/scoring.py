@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ from bilex.evaluation.result import (
 )
 from bilex.lexicon import Lexicon
 from bilex.lexicon.statistics import BANDS, band_of
-from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space
-from bilex.model.unknown import Composer, PhraseReader, missing_phrases, with_phrases
+from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space, directed
+from bilex.model.unknown import Composer, PhraseReader, with_phrases
 from bilex.search import ranks_of
 
 RETRIEVALS: tuple[Retrieval, ...] = ("nn", "csls")
@@ -68,12 +68,10 @@ def evaluate(
     """
     if not precision_at or min(precision_at) < 1 or bootstrap < 0:
         raise BilexError("precision_at needs whole numbers from 1 on, and bootstrap 0 or more resamplings.")
-    lexicon = lexicon.as_units(space.source.key_to_index, space.target.key_to_index)
-    wider, phrases = space, missing_phrases(lexicon, space)
-    if any(phrases.values()):
-        wider, _ = with_phrases(space, phrases, compose or PhraseReader(space).vectors, neighbours)
-    if not len(lexicon.index(wider.source.key_to_index, wider.target.key_to_index)):
-        coverage = lexicon.coverage(space.source.key_to_index, space.target.key_to_index)
+    lexicon = lexicon.as_units(*space.places)
+    wider, _ = with_phrases(space, lexicon, compose or PhraseReader(space).vectors, neighbours)
+    if not len(lexicon.index(*wider.places)):
+        coverage = lexicon.coverage(*space.places)
         raise BilexError(
             f"{lexicon.name}: {coverage.sentence()}, so there is nothing to evaluate; check that it is a "
             f"dictionary of these two languages, source word first.{coverage.advice()}"
@@ -102,9 +100,14 @@ class _Scoring:
     ) -> DirectionResult:
         """Evaluate one direction; `lexicon` and `train` have the query language first."""
         predictions, pair_ranks, repeats = self._predictions(self.space, direction, lexicon, train, task)
-        total = len(lexicon.translations())
+        composed = self._composed(direction, lexicon, train)
+        words, total = self.space.sides(direction)[0], len(lexicon.translations())
         by_band = {band: [p for p in predictions if p.band == band] for band in BANDS}
-        result = DirectionResult(
+        by_kind = {
+            "phrases": [p for p in composed if p.source not in words],
+            "words that only phrases translate": [p for p in composed if p.source in words],
+        }
+        return DirectionResult(
             metrics=self._metrics(predictions),
             intervals={
                 m: bootstrap_intervals(
@@ -126,8 +129,9 @@ class _Scoring:
             identical=self._group(p for p in predictions if p.identical),
             different=self._group(p for p in predictions if not p.identical),
             predictions=predictions,
+            phrases={kind: self._group(found) for kind, found in by_kind.items() if found},
+            phrase_predictions=composed,
         )
-        return result if self.wider is self.space else self._with_phrases(result, direction, lexicon, train)
 
     def _metrics(
         self, predictions: Sequence[Prediction], denominator: int | None = None
@@ -147,12 +151,11 @@ class _Scoring:
         cannot disagree; beyond, it is counted among all words.
         """
         query_side, key_side = space.sides(direction)
-        index = lexicon.index(query_side.key_to_index, key_side.key_to_index)
+        index = lexicon.index(*directed(space.places, direction))
         pairs, repeats = np.unique(index, axis=0, return_counts=True)
         queries, query_of_pair = np.unique(pairs[:, 0], return_inverse=True)
         query_of_pair, correct = query_of_pair.reshape(-1), pairs[:, 1]
-        r_source, r_target = space.neighbourhoods(self.neighbours)
-        penalties = [None, r_target if direction == "forward" else r_source]
+        penalties = [None, directed(space.neighbourhoods(self.neighbours), direction)[1]]
         vectors = np.asarray(query_side.vectors[queries[query_of_pair]])
         counted = ranks_of(vectors, key_side.vectors, correct, penalties, device=space.device)
         task.advance()
@@ -192,10 +195,10 @@ class _Scoring:
         )
         return predictions, pair_ranks, repeats
 
-    def _with_phrases(
-        self, result: DirectionResult, direction: Direction, lexicon: Lexicon, train: Lexicon | None
-    ) -> DirectionResult:
-        """Add the metrics for composed phrases, which the vocabularies lack.
+    def _composed(
+        self, direction: Direction, lexicon: Lexicon, train: Lexicon | None
+    ) -> tuple[Prediction, ...]:
+        """The answers that need composed phrases, which the vocabularies lack.
 
         The candidates are all words and all phrases of the test dictionary that can be composed. Counted are
         composed phrases as queries, and words none of whose translations is a word of the vocabulary.
@@ -207,17 +210,9 @@ class _Scoring:
             if query not in query_side or not any(word in key_side for word in translations)
         }
         chosen = Lexicon([pair for pair in lexicon.pairs if pair[0] in wanted])
-        if not len(chosen.index(*(side.key_to_index for side in self.wider.sides(direction)))):
-            return result
-        predictions, _, _ = self._predictions(self.wider, direction, chosen, train, SILENT)
-        groups = {
-            "phrases": self._group(p for p in predictions if p.source not in query_side),
-            "words that only phrases translate": self._group(
-                p for p in predictions if p.source in query_side
-            ),
-        }
-        present = {name: group for name, group in groups.items() if group.covered}
-        return replace(result, phrases=present, phrase_predictions=predictions)
+        if self.wider is self.space or not len(chosen.index(*directed(self.wider.places, direction))):
+            return ()
+        return self._predictions(self.wider, direction, chosen, train, SILENT)[0]
 
 
 def _ranks(predictions: Sequence[Prediction], retrieval: str) -> Ranks:

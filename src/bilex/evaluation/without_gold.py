@@ -15,7 +15,7 @@ from bilex.core.tables import table
 from bilex.fit.calibration import DIRECTIONS
 from bilex.fit.expectation import SPREAD, from_calibration
 from bilex.model import Translator
-from bilex.model.space import Direction, Space
+from bilex.model.space import OPPOSITE, Direction, Space
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -119,10 +119,8 @@ def _mutual(space: Space, direction: Direction) -> Share:
     """How many of the frequent words are the first answer of their first answer."""
     count = min(_FREQUENT, len(space.sides(direction)[0]))
     queries = np.arange(0, count, -(-count // _MOST_QUERIES), dtype=np.int64)
-    answers = space.search(queries, 1, direction=direction)[1][:, 0]
-    distinct, place = np.unique(answers, return_inverse=True)
-    back: Direction = "backward" if direction == "forward" else "forward"
-    best = space.search(distinct, 1, direction=back)[1][:, 0]
+    distinct, place = np.unique(space.first_answers(queries, direction), return_inverse=True)
+    best = space.first_answers(distinct, OPPOSITE[direction])
     return Share.of_count(int(np.sum(best[place.reshape(-1)] == queries)), len(queries))
 
 

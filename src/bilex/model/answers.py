@@ -6,7 +6,7 @@ import difflib
 import heapq
 import math
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -16,16 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.fit.calibration import Numbers
-from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Searcher
+from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Searcher, directed
 from bilex.model.unknown import COMPOSED
 from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from bilex.model.filters import Keep
     from bilex.model.translator import Translator
 
 Truths = npt.NDArray[np.bool_]
 Kept = tuple["Translation", ...]
+_Search = Callable[[Rows, int], "Proposals"]
 _SHORTLIST, _LIKENESS = 200, 0.6
 # With a filter, further candidates per query are searched, and this many times more until enough are kept; at
 # most this number of candidates is in memory at once.
@@ -155,80 +158,64 @@ def answers(
     Words and phrases are looked up as they are typed, lower-cased, or joined as the vocabulary's phrases are.
     """
     query_side, key_side = translator.whole_space.sides(direction)
-    own_side, side = SIDES if direction == "forward" else SIDES[::-1]
+    own_side, side = directed(SIDES, direction)
     own_composed, composed = (translator.provenance.composed.get(name, ()) for name in (own_side, side))
-    texts = [word.lower() for word in words] if translator.lowercase else list(words)
     rows, reader = query_side.key_to_index, translator.phrase_reader
 
-    def translations(found: Proposals, query: int) -> Kept:
-        """One query's first k answers that the filter keeps."""
-        columns = (found.rows, found.scores, found.confidence, found.known)
-        every = (
-            Translation(
-                word=key_side.index_to_key[row],
-                score=score,
-                confidence=None if math.isnan(confidence) else confidence,
-                rank=row + 1,
-                known=known,
-                composed=key_side.index_to_key[row] in composed,
-            )
-            for row, score, confidence, known in zip(*(part[query].tolist() for part in columns), strict=True)
-            if row >= 0
-        )
-        given = (t for t in every if keep is None or t.known or keep(t.word, side))
-        return tuple(islice(given, min(k, len(key_side))))
+    def first_kept(search: Callable[[Any, int], Proposals], queries: Rows | Floats) -> list[Kept]:
+        """The first k answers of each query; with a filter, ever more keys are searched."""
+        kept: list[Kept] = [()] * len(queries)
+        left = np.arange(len(queries))
+        depth = min(k if keep is None else k + _MORE_TO_FILTER, len(key_side))
+        while len(left):
+            for block in np.array_split(left, -(-len(left) * depth // _CANDIDATES_AT_ONCE)):
+                found = search(queries[block], depth)
+                for number, query in enumerate(block.tolist()):
+                    every = found.translations(number, key_side.index_to_key, composed)
+                    allowed = (t for t in every if keep is None or t.known or keep(t.word, side))
+                    kept[query] = tuple(islice(allowed, min(k, len(key_side))))
+            if keep is None or depth == len(key_side):
+                break
+            left = left[[len(kept[query]) < k for query in left]]
+            depth = min(_DEEPER * depth, len(key_side))
+        return kept
 
-    first_kept = partial(_first_kept, translations, k, len(key_side), filtered=keep is not None)
+    texts = [word.lower() for word in words] if translator.lowercase else list(words)
     units = [unit_of(word, rows) or unit_of(text, rows) for word, text in zip(words, texts, strict=True)]
-    inside = {place: unit for place, unit in enumerate(units) if unit is not None}
-    outside = {place: text for place, text in enumerate(texts) if place not in inside}
-    read = reader.read(list(dict.fromkeys(outside.values())), own_side)
-    made: dict[int, Answer] = {}
-    if inside or read:
+    inside = np.array([rows[unit] for unit in units if unit is not None], np.int64)
+    outside = dict.fromkeys(text for text, unit in zip(texts, units, strict=True) if unit is None)
+    read = reader.read(list(outside), own_side)
+    if len(inside) or read:
         propose = translator.proposer(direction, retrieval, model_only=model_only)
-    if inside:
-        queries = np.array([rows[unit] for unit in inside.values()], np.int64)
-        for (place, unit), found in zip(inside.items(), first_kept(propose, queries), strict=True):
+    of_units = iter(first_kept(propose, inside) if len(inside) else ())
+    made = []
+    for word, text, unit in zip(words, texts, units, strict=True):
+        if unit is not None:
             origin = COMPOSED if unit in own_composed else "vocabulary"
-            made[place] = Answer(words[place], found, origin)
-    for place, text in outside.items():
-        if text in read:
+            made.append(Answer(word, next(of_units), origin))
+        elif text in read:
             vector, origin = read[text]
             search = partial(propose.for_vectors, phrases=origin == COMPOSED)
-            made[place] = Answer(words[place], first_kept(search, vector[None])[0], origin)
+            made.append(Answer(word, first_kept(search, vector[None])[0], origin))
         else:
             lacking = reader.unknown_words(text, own_side)
-            misspelt = lacking[0] if lacking else words[place]
-            near = partial(closest_spellings, misspelt, query_side.index_to_key)
-            made[place] = Answer(words[place], (), None, tuple(lacking), near)
-    return [made[place] for place in range(len(words))]
-
-
-def _first_kept(
-    translations: Callable[[Proposals, int], Kept],
-    k: int,
-    keys: int,
-    search: Callable[[Any, int], Proposals],
-    queries: Rows | Floats,
-    *,
-    filtered: bool,
-) -> list[Kept]:
-    """The first k answers of each query that a filter keeps; with a filter, ever more keys are searched."""
-    kept: list[Kept] = [()] * len(queries)
-    left, depth = np.arange(len(queries)), max(1, min(k + _MORE_TO_FILTER if filtered else k, keys))
-    while len(left):
-        for block in np.array_split(left, -(-len(left) * depth // _CANDIDATES_AT_ONCE)):
-            found = search(queries[block], depth)
-            for number, query in enumerate(block.tolist()):
-                kept[query] = translations(found, number)
-        if not filtered or depth >= keys:
-            break
-        left, depth = left[[len(kept[query]) < k for query in left]], min(_DEEPER * depth, keys)
-    return kept
+            near = partial(closest_spellings, lacking[0] if lacking else word, query_side.index_to_key)
+            made.append(Answer(word, (), None, tuple(lacking), near))
+    return made
 
 
 @dataclass(frozen=True)
-class Proposals:
+class Columns:
+    """A base of records whose fields are arrays with one row, or one cell, for each thing."""
+
+    def each(self, work: Callable[..., Any], *others: Self) -> Self:
+        """The results of a function for each column, with the same columns of others."""
+        columns = zip(*(vars(one).values() for one in (self, *others)), strict=True)
+        return type(self)(*(work(*column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Proposals(Columns):
     """The best answers of some queries, one query per row.
 
     `scores` fall along a row among known and among other answers; `rows` are of the key vocabulary, −1 where
@@ -239,6 +226,16 @@ class Proposals:
     rows: Rows
     confidence: Numbers
     known: Truths
+
+    def translations(
+        self, query: int, words: Sequence[str], composed: Container[str]
+    ) -> Iterator[Translation]:
+        """The answers of one query; `words` are the key vocabulary, `composed` its composed phrases."""
+        columns = (self.rows, self.scores, self.confidence, self.known)
+        for row, score, confidence, known in zip(*(part[query].tolist() for part in columns), strict=True):
+            if row >= 0:
+                sure = None if math.isnan(confidence) else confidence
+                yield Translation(words[row], score, sure, row + 1, known, words[row] in composed)
 
     @classmethod
     def blank(cls, queries: int, width: int) -> Proposals:
@@ -274,8 +271,7 @@ class Proposer:
         words, space = translator.space, translator.whole_space
         self._space, self._direction, self._retrieval = space, direction, retrieval
         self._calibration = translator.calibration
-        self._by_words = words.searcher(direction=direction, retrieval=retrieval)
-        self._by_all = self._by_words
+        self._by_words = self._by_all = words.searcher(direction=direction, retrieval=retrieval)
         if words is not space:
             self._by_all = space.searcher(direction=direction, retrieval=retrieval)
         self._words, self._keys = len(words.sides(direction)[0]), len(space.sides(direction)[1])
@@ -283,15 +279,8 @@ class Proposer:
 
     def __call__(self, queries: Rows, k: int) -> Proposals:
         """The k best answers of each query."""
-        right, wrong = self._right, self._wrong
-        touched = np.array([row in right or row in wrong for row in queries.tolist()], bool)
-        if not touched.any():
-            return self._own(queries, k)
-        whole = Proposals.blank(len(queries), min(k, self._keys))
-        if not touched.all():
-            whole.put(~touched, self._own(queries[~touched], k))
-        whole.put(touched, self._known_first(queries[touched], k))
-        return whole
+        decided = [row in self._right or row in self._wrong for row in queries.tolist()]
+        return self._either(np.array(decided, bool), self._known_first, self._own, queries, k)
 
     def for_vectors(self, vectors: Floats, k: int, *, phrases: bool) -> Proposals:
         """The k best answers to vectors in the space; phrases are among them only if `phrases`."""
@@ -299,24 +288,29 @@ class Proposer:
 
     def _own(self, queries: Rows, k: int) -> Proposals:
         """The model's answers, as if no word were known."""
-        phrases = queries >= self._words
-        if not phrases.any():
-            return self._searched(self._by_words, queries, k)
+        by_all, by_words = (partial(self._searched, search) for search in (self._by_all, self._by_words))
+        return self._either(queries >= self._words, by_all, by_words, queries, k)
+
+    def _either(self, chosen: Truths, one: _Search, other: _Search, queries: Rows, k: int) -> Proposals:
+        """What `one` finds for the chosen queries and `other` for the rest."""
+        if not chosen.any():
+            return other(queries, k)
         found = Proposals.blank(len(queries), min(k, self._keys))
-        for places, search in ((phrases, self._by_all), (~phrases, self._by_words)):
+        for places, search in ((chosen, one), (~chosen, other)):
             if places.any():
-                found.put(places, self._searched(search, queries[places], k))
+                found.put(places, search(queries[places], k))
         return found
 
     def _searched(self, search: Searcher, queries: Rows | Floats, k: int) -> Proposals:
         """What a search finds; only words of the vocabulary have confidences, vectors have none."""
         scores, rows = search(queries, max(k, 2))
-        confidence = None
+        found = Proposals.blank(len(rows), min(k, self._keys))
+        width = min(found.rows.shape[1], rows.shape[1])
+        found.scores[:, :width], found.rows[:, :width] = scores[:, :width], rows[:, :width]
         if queries.ndim == 1:
-            confidence = self._calibration.confidence(scores, rows, self._direction, self._retrieval)
-        if confidence is None:
-            confidence = np.full(scores.shape, np.nan)
-        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], np.zeros(rows[:, :k].shape, bool))
+            sure = self._calibration.confidence(scores, rows, self._direction, self._retrieval)
+            found.confidence[:, :width] = np.nan if sure is None else sure[:, :width]
+        return found
 
     def _known_first(self, queries: Rows, k: int) -> Proposals:
         """The answers of queries that have known or rejected ones."""
@@ -324,24 +318,20 @@ class Proposer:
         wrong = _padded([self._wrong.get(row, []) for row in queries.tolist()])
         decided = np.concatenate([known, wrong], axis=1)
         found = self._own(queries, k + int((decided >= 0).sum(axis=1).max()))
-        there, counts = known >= 0, (known >= 0).sum(axis=1)
-        scores = np.full(known.shape, -np.inf, np.float32)
-        scores[there] = self._space.scores(
-            np.repeat(queries, counts), known[there], direction=self._direction, retrieval=self._retrieval
-        )
-        order = np.argsort(-scores, axis=1, kind="stable")
         repeated = [np.isin(*both) for both in zip(found.rows, decided, strict=True)]
-        rows = np.concatenate(
-            [np.take_along_axis(known, order, axis=1), np.where(repeated, -1, found.rows)], axis=1
+        found.rows[np.array(repeated)] = -1
+        first = Proposals.blank(*known.shape)
+        there = known >= 0
+        first.rows[:], first.known[:] = known, there
+        first.scores[there] = self._space.scores(
+            np.repeat(queries, there.sum(axis=1)),
+            known[there],
+            direction=self._direction,
+            retrieval=self._retrieval,
         )
-        parts = (
-            np.concatenate([np.take_along_axis(scores, order, axis=1), found.scores], axis=1),
-            rows,
-            np.pad(found.confidence, ((0, 0), (known.shape[1], 0)), constant_values=np.nan),
-            np.arange(rows.shape[1]) < counts[:, None],
-        )
-        first = np.argsort(rows < 0, axis=1, kind="stable")  # places without an answer go to the end
-        kept = Proposals(*(np.take_along_axis(part, first, axis=1) for part in parts))
+        both = first.each(lambda *parts: np.concatenate(parts, axis=1), found)
+        order = np.lexsort((-both.scores, ~both.known, both.rows < 0), axis=1)
+        kept = both.each(lambda part: np.take_along_axis(part, order, axis=1))
         kept.scores[kept.rows < 0] = kept.confidence[kept.rows < 0] = np.nan
         return kept
 
@@ -375,7 +365,7 @@ def closest_spellings(word: str, vocabulary: Sequence[str], n: int = 3) -> list[
     near = []
     for place, (_, _, known) in enumerate(heapq.nlargest(_SHORTLIST, scored)):
         matcher.set_seq1(_plain(known))
-        if matcher.quick_ratio() >= _LIKENESS and (likeness := matcher.ratio()) >= _LIKENESS:
+        if (likeness := matcher.ratio()) >= _LIKENESS:
             near.append((-likeness, place, known))
     return [known for _, _, known in sorted(near)[:n]]
 
@@ -400,13 +390,11 @@ class DoubtfulSeed:
 def doubtful_seeds(translator: Translator, count: int = 20) -> list[DoubtfulSeed]:
     """At most `count` seed pairs that neither word's first answer agrees with, the lowest score first."""
     space = translator.space
-    pairs = translator.seeds.index(space.source.key_to_index, space.target.key_to_index)
-    pairs = np.unique(pairs, axis=0)
+    pairs = np.unique(translator.seeds.index(*space.places), axis=0)
     if not len(pairs):
         return []
     scores = space.scores(pairs[:, 0], pairs[:, 1])
-    forward = space.search(pairs[:, 0], 1, direction="forward")[1][:, 0]
-    backward = space.search(pairs[:, 1], 1, direction="backward")[1][:, 0]
+    forward, backward = space.first_answers(pairs[:, 0]), space.first_answers(pairs[:, 1], "backward")
     disputed = np.flatnonzero((forward != pairs[:, 1]) & (backward != pairs[:, 0]))
     order = disputed[np.argsort(scores[disputed], kind="stable")][:count]
     words, answers = space.source.index_to_key, space.target.index_to_key

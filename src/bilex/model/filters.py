@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bilex.core.errors import BilexError
 from bilex.core.files import check_input
 from bilex.core.reading import text_lines
-from bilex.model.space import Side
+from bilex.model.space import SIDES, Side
 
 if TYPE_CHECKING:
     from bilex.model.translator import Translator
@@ -45,8 +45,7 @@ def word_filter(
         raise BilexError("parts of speech are not known; give a file of words and tags with --tags.")
     if numbers and names and not stop_words and not parts_of_speech:
         return None
-    space = translator.space
-    rows_of = {"source": space.source.key_to_index, "target": space.target.key_to_index}
+    rows_of = dict(zip(SIDES, translator.space.places, strict=True))
     stopped, wanted = {word.lower() for word in stop_words}, {tag.casefold() for tag in parts_of_speech}
 
     def is_name(word: str, rows: Mapping[str, int]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class _Version:
     words: WordVectors
     vectors: Floats
 
+    def recorded(self, what: str) -> Any:
+        return getattr(self.model.provenance, f"{self.side}_{what}")
+
     def map(self, rotation: Matrix) -> Map:
         """The model's own map, then its rotation; that of a shared language is near to the mean."""
         own: Map = getattr(self.model, f"{self.side}_map")
@@ -67,32 +71,30 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
     calibrations: dict[LanguagePair, Calibration] = {}
     for name, model in models.items():
         calibrations.setdefault(add_pairs(seeds, languages[name], model.seeds), model.calibration)
-    made = {code: v.model.provenance for code, v in first.items()}
+    any_model = next(iter(models.values()))
     return ManyLanguages(
-        {code: words for code, (words, _) in joined.items()},
-        {code: v.map(rotations[v.name]) for code, v in first.items()},
-        seeds,
-        calibrations,
-        {
+        vocabularies={code: words for code, (words, _) in joined.items()},
+        maps={code: v.map(rotations[v.name]) for code, v in first.items()},
+        seeds=seeds,
+        calibrations=calibrations,
+        subwords={
             code: reader.subwords[v.side]
             for code, v in first.items()
             for reader in v.model.unknown
             if isinstance(reader, FromSubwords) and v.side in reader.subwords
         },
-        ManyProvenance(
+        lowercase=any_model.lowercase,
+        device=any_model.space.device,
+        provenance=ManyProvenance(
             method="join",
             method_summary=_SUMMARY,
             report=JoinReport(
                 models=tuple(models),
                 agreement={code: round(agree, 4) for code, (_, agree) in joined.items()},
             ),
-            files={code: getattr(made[code], f"{v.side}_file") for code, v in first.items()},
-            dimensions={
-                code: getattr(made[code], f"{v.side}_dim") or v.words.dim for code, v in first.items()
-            },
+            files={code: v.recorded("file") for code, v in first.items()},
+            dimensions={code: v.recorded("dim") or v.words.dim for code, v in first.items()},
         ),
-        next(iter(models.values())).lowercase,
-        next(iter(models.values())).space.device,
     )
 
 
@@ -141,7 +143,7 @@ def _versions(
     versions: dict[str, list[_Version]] = {}
     for name, model in models.items():
         for side, code in zip(SIDES, languages[name], strict=True):
-            words: WordVectors = getattr(model.space, side)
+            words = model.space.words(side)
             wide = np.pad(np.asarray(words.vectors, np.float32), ((0, 0), (0, dimension - words.dim)))
             versions.setdefault(code, []).append(_Version(name, model, side, words, wide))
     return {code: sorted(found, key=lambda v: -len(v.words)) for code, found in versions.items()}
@@ -156,10 +158,10 @@ def _rotations(names: Sequence[str], versions: Mapping[str, list[_Version]]) -> 
                 continue
             shared = [word for word in one.words.index_to_key if word in other.words][:_FREQUENT]
             x, y = (v.vectors[v.words.rows(shared)].astype(np.float64) for v in (one, other))
-            two, matrix = (one.name, other.name), x.T @ y
-            if two[::-1] in agreement:
-                two, matrix = two[::-1], matrix.T
-            agreement[two] = agreement.get(two, 0) + matrix
+            names_of_both, matrix = (one.name, other.name), x.T @ y
+            if names_of_both[::-1] in agreement:
+                names_of_both, matrix = names_of_both[::-1], matrix.T
+            agreement[names_of_both] = agreement.get(names_of_both, 0) + matrix
     if not agreement:
         return {name: np.eye(next(iter(versions.values()))[0].vectors.shape[1]) for name in names}
     return rotate_together(names, agreement)

@@ -11,10 +11,10 @@ import hashlib
 import itertools
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from bilex.fit.calibration import FEWEST_WORDS, Calibration, answer_records, lea
 from bilex.fit.report import TrialReport
 from bilex.fit.trial import FAILURES, HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, not_calibrated
 from bilex.lexicon import Lexicon
+from bilex.model.answers import by_query
 from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JointReport, ManyProvenance
 from bilex.model.space import Space, map_words
@@ -73,21 +74,28 @@ def align_languages(
         (a, b): lexicon.covered(vocabularies[a].key_to_index, vocabularies[b].key_to_index)
         for (a, b), lexicon in seeds.items()
     }
-    usable = {two: lexicon for two, lexicon in usable.items() if len(lexicon) or lexicon.rejected}
-    check_connected(list(vocabularies), [two for two, lexicon in usable.items() if len(lexicon)])
+    usable = {pair: lexicon for pair, lexicon in usable.items() if len(lexicon) or lexicon.rejected}
+    check_connected(list(vocabularies), [pair for pair, lexicon in usable.items() if len(lexicon)])
     started = time.monotonic()
     with exclusive_lock(checkpoint):
-        trial, calibrations = _run_trial(vocabularies, usable, c1, frequent, calibrated, progress, checkpoint)
+        trial, calibrations = TrialReport(), Calibrations()
+        if calibrated:
+            settings = {**c1.settings(), "frequent_words": frequent, "calibrated": True}
+            folder = None if checkpoint is None else checkpoint / "trial"
+            state = _checkpoint(folder, settings, vocabularies, usable, progress)
+            trial, calibrations = _trial(vocabularies, usable, c1, frequent, progress, state)
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(vocabularies, usable, c1, frequent=frequent, progress=progress, checkpoint=rounds)
     changed = {name: value for name, value in c1.settings().items() if name not in ("device", "start")}
     return ManyLanguages(
-        {code: map_words(words, fit.maps[code]) for code, words in vocabularies.items()},
-        fit.maps,
-        dict(seeds),
-        calibrations,
-        {code: words.subwords for code, words in vocabularies.items() if words.subwords is not None},
-        ManyProvenance(
+        vocabularies={code: map_words(words, fit.maps[code]) for code, words in vocabularies.items()},
+        maps=fit.maps,
+        seeds=dict(seeds),
+        calibrations=calibrations,
+        subwords={code: words.subwords for code, words in vocabularies.items() if words.subwords is not None},
+        lowercase=lowercase,
+        device=c1.device,
+        provenance=ManyProvenance(
             method="joint",
             method_summary=_SUMMARY,
             settings={**changed, "frequent_words": frequent},
@@ -98,13 +106,10 @@ def align_languages(
             },
             dimensions={code: words.dim for code, words in vocabularies.items()},
         ),
-        lowercase,
-        c1.device,
     )
 
 
-@dataclass(frozen=True)
-class JointFit:
+class JointFit(NamedTuple):
     """The maps of all languages, from vectors as they come from their files, and what happened."""
 
     maps: dict[str, Map]
@@ -129,16 +134,16 @@ def fit_jointly(
         settings, device = {**c1.settings(), "frequent": frequent}, resolve_device(c1.device)
         state = _checkpoint(checkpoint, settings, vocabularies, seeds, progress)
         rows = {language: UnitRows(part, device) for language, part in words.items()}
-        first = {two: own.joined for two, own in evidence.items()}
+        first = {pair: own.joined for pair, own in evidence.items()}
         losses, last = [], dict.fromkeys(map("-".join, evidence), 0)
         for learned in c1.learn(rows, evidence, lambda _: first, state, progress):
             if learned.round is not None:
                 losses.append(learned.round.loss)
-                last = {"-".join(two): len(pairs) for two, pairs in learned.dictionary.items() if len(pairs)}
+                last = {"-".join(pair): len(own) for pair, own in learned.dictionary.items() if len(own)}
     report = JointReport(
-        seed_pairs={"-".join(two): own.size for two, own in evidence.items()},
+        seed_pairs={"-".join(pair): own.size for pair, own in evidence.items()},
         pairs_of_the_last_round=last,
-        composed_pairs={"-".join(two): len(found) for two, found in composed.items() if len(found)},
+        composed_pairs={"-".join(pair): len(found) for pair, found in composed.items() if len(found)},
         losses=tuple(losses),
         stopped=learned.broke or "",
     )
@@ -153,12 +158,8 @@ def _fit_vocabularies(vocabularies: Vocabularies, seeds: Lexicons, frequent: int
     dimension = max(words.dim for words in vocabularies.values())
     found = {}
     for language, words in vocabularies.items():
-        used = {
-            pair[two.index(language)]
-            for two, lexicon in seeds.items()
-            if language in two
-            for pair in lexicon.pairs
-        }
+        ours = [(pair.index(language), lexicon) for pair, lexicon in seeds.items() if language in pair]
+        used = {both[side] for side, lexicon in ours for both in lexicon.pairs}
         part = frequent_words(words, frequent, used)
         units = Unit()(np.asarray(part.vectors, np.float32))
         wide = np.pad(units, ((0, 0), (0, dimension - words.dim)))
@@ -172,14 +173,14 @@ def _evidence(
     """What is known about every two languages, and which of their seeds come from a third one."""
     pairs: dict[LanguagePair, Pairs] = {}
     wrong: dict[LanguagePair, Pairs] = {}
-    for two in itertools.combinations(words, 2):
-        a, b = two if two in seeds or two[::-1] not in seeds else two[::-1]
+    for pair in itertools.combinations(words, 2):
+        a, b = pair if pair in seeds or pair[::-1] not in seeds else pair[::-1]
         lexicon = seeds.get((a, b), Lexicon([]))
         places = words[a].key_to_index, words[b].key_to_index
         pairs[a, b], wrong[a, b] = lexicon.index(*places), lexicon.rejected_index(*places)
     evidence, composed = {}, {}
     for (a, b), own in pairs.items():
-        found = composed_pairs((a, b), pairs, list(words)) if len(own) < MANY_SEEDS else _NO_PAIRS
+        found = composed_pairs(a, b, pairs, words) if len(own) < MANY_SEEDS else _NO_PAIRS
         composed[a, b] = without_pairs(found, wrong[a, b])
         spelled = without_pairs(c1.spelled(words[a], words[b], len(own)), wrong[a, b])
         d_0 = np.concatenate([own, composed[a, b]])
@@ -187,25 +188,19 @@ def _evidence(
     return evidence, composed
 
 
-def composed_pairs(two: LanguagePair, seeds: Mapping[LanguagePair, Pairs], languages: Sequence[str]) -> Pairs:
+def composed_pairs(a: str, b: str, seeds: Mapping[LanguagePair, Pairs], languages: Iterable[str]) -> Pairs:
     """Pairs of two languages that share a translation in a third, and whose words have no seed."""
 
-    def between(a: str, b: str) -> Pairs:
-        return seeds[a, b] if (a, b) in seeds else seeds.get((b, a), _NO_PAIRS)[:, ::-1]
+    def between(one: str, other: str) -> Pairs:
+        return seeds[one, other] if (one, other) in seeds else seeds.get((other, one), _NO_PAIRS)[:, ::-1]
 
-    own = between(*two)
-    found = [own[:0]]
-    for third in (language for language in languages if language not in two):
-        onward: dict[int, list[int]] = {}
-        for middle, target in between(third, two[1]).tolist():
-            onward.setdefault(middle, []).append(target)
-        through = [
-            (source, target)
-            for source, middle in between(two[0], third).tolist()
-            for target in onward.get(middle, ())
-        ]
-        found.append(np.array(through, np.int64).reshape(-1, 2))
-    return without_words_of(np.unique(np.concatenate(found), axis=0), own)
+    found = []
+    for third in (language for language in languages if language not in (a, b)):
+        onward = by_query(between(third, b))
+        for source, middle in between(a, third).tolist():
+            found += [(source, target) for target in onward.get(middle, ())]
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return without_words_of(np.unique(pairs, axis=0), between(a, b))
 
 
 def _checkpoint(
@@ -225,56 +220,40 @@ def _checkpoint(
     return Checkpoint(folder, digest.hexdigest(), progress)
 
 
-def _run_trial(
-    vocabularies: Vocabularies,
-    seeds: Lexicons,
-    c1: C1,
-    frequent: int,
-    calibrated: bool,
-    progress: Progress,
-    checkpoint: Path | None,
+def _trial(
+    vocabularies: Vocabularies, seeds: Lexicons, c1: C1, frequent: int, progress: Progress, state: Checkpoint
 ) -> tuple[TrialReport, Calibrations]:
-    """What the trial found, now or before the run was interrupted."""
-    settings = {**c1.settings(), "frequent_words": frequent, "calibrated": calibrated}
-    folder = None if checkpoint is None else checkpoint / "trial"
-    state = _checkpoint(folder, settings, vocabularies, seeds, progress)
+    """Confidences for every two languages with seeds, found now or before the run was interrupted."""
     if (kept := state.load(of_another="ignore")) is not None:
         stored = kept.state["calibrations"]
         calibrations = {(a, b): Calibration.from_dict(found) for a, b, found in stored}
         return from_json(TrialReport, kept.state["report"]), calibrations
-    report, calibrations = TrialReport(), {}
-    if calibrated:
-        report, calibrations = _trial(vocabularies, seeds, c1, frequent, progress)
-        progress.log(f"Trial: {report.note}.")
-    stored = [[*two, found.as_dict()] for two, found in calibrations.items()]
-    state.save({}, report=report.as_dict(), calibrations=stored)
-    return report, calibrations
-
-
-def _trial(
-    vocabularies: Vocabularies, seeds: Lexicons, c1: C1, frequent: int, progress: Progress
-) -> tuple[TrialReport, Calibrations]:
-    """Fit without the held-out words, and learn confidences from their answers; or a note why not."""
     words = max(len(lexicon.translations()) for lexicon in seeds.values())
     learned, held_out = split_together(seeds, c1.seed)
     tested = sum(len(pairs.translations()) for pairs in held_out.values())
-    note = f"{words} seed words in the vectors are too few to hold some out"
-    if tested:
-        size = max(map(len, learned.values())), min(map(len, vocabularies.values()))
-        short = replace(c1.for_trial(*size), size=None)
-        try:
+    report = TrialReport(note=f"{words} seed words in the vectors are too few to hold some out")
+    calibrations, failed = {}, False
+    try:
+        if tested:
+            short = c1.for_trial(max(map(len, learned.values())), min(map(len, vocabularies.values())))
+            short = replace(short, size=None)
             fitted = fit_jointly(vocabularies, learned, short, frequent=frequent, progress=progress)
             mapped = {code: map_words(rows, fitted.maps[code]) for code, rows in vocabularies.items()}
-            calibrations = {}
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)
                 records = answer_records(space, held_out[a, b], seeds[a, b])
                 calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
             note = "confidences were learned on the held-out words"
-            return TrialReport(ran=True, note=note, held_out_words=tested), calibrations
-        except FAILURES as error:
-            note = f"the trial could not be finished ({error})"
-    return TrialReport(note=note), dict.fromkeys(seeds, not_calibrated(True, words, note))
+            report = TrialReport(ran=True, note=note, held_out_words=tested)
+    except FAILURES as error:
+        report, failed = TrialReport(note=f"the trial could not be finished ({error})"), True
+    if not report.ran:
+        calibrations = dict.fromkeys(seeds, not_calibrated(True, words, report.note))
+    progress.log(f"Trial: {report.note}.")
+    if not failed:  # else the next run tries again
+        stored = [[*pair, found.as_dict()] for pair, found in calibrations.items()]
+        state.save({}, report=report.as_dict(), calibrations=stored)
+    return report, calibrations
 
 
 def split_together(
@@ -307,9 +286,9 @@ def split_together(
             drawn.update(translations[a, word])
     learned, held_out = {}, {}
     for (a, b), lexicon in seeds.items():
-        ends = [((a, source) in drawn, (b, target) in drawn) for source, target in lexicon.pairs]
-        pairs = list(zip(lexicon.pairs, ends, strict=True))
-        kept = [pair for pair, end in pairs if not any(end)]
-        learned[a, b] = Lexicon(kept, lexicon.name, rejected=lexicon.rejected)
-        held_out[a, b] = Lexicon([pair for pair, end in pairs if all(end)], lexicon.name)
+        by_drawn: dict[int, list[tuple[str, str]]] = {0: [], 1: [], 2: []}
+        for source, target in lexicon.pairs:
+            by_drawn[((a, source) in drawn) + ((b, target) in drawn)].append((source, target))
+        learned[a, b] = Lexicon(by_drawn[0], lexicon.name, rejected=lexicon.rejected)
+        held_out[a, b] = Lexicon(by_drawn[2], lexicon.name)
     return learned, held_out

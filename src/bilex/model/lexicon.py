@@ -19,8 +19,8 @@ from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Languages
 from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
 from bilex.lexicon.lemmas import Lemmatiser, lemmatiser
-from bilex.model.answers import Proposals, Truths
-from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Side
+from bilex.model.answers import Columns, Proposals, Truths
+from bilex.model.space import OPPOSITE, SIDES, Direction, Floats, Retrieval, Rows, Side, directed
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _WORDS_PER_BLOCK = 16384
 _SHOWN_PAIRS, _SHOWN_ROWS = 3, 10
 _TYPES = {part.name: NUMBERS.get(part.name, bool if part.name == "known" else str) for part in fields(Entry)}
-_OPPOSITE: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
 # Translations of different senses are less similar to each other than this, on average.
 _SAME_SENSE = 0.3
 # How sharply a form's vote falls with the score behind its best answer, in units of CSLS.
@@ -119,7 +118,7 @@ class InducedLexicon(Tabular):
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _Pairs(Columns):
     """Queries and their answers, rows of words or numbers of lemmas, one query after another."""
 
     query: Rows
@@ -129,7 +128,7 @@ class _Pairs:
     known: Truths
 
     def only(self, chosen: Truths | Rows) -> _Pairs:
-        return _Pairs(*(part[chosen] for part in vars(self).values()))
+        return self.each(lambda part: part[chosen])
 
     def best(self, k: int) -> _Pairs:
         """The first k answers of each query."""
@@ -139,6 +138,10 @@ class _Pairs:
     def ranked(self) -> _Pairs:
         """By query, known answers first, then by falling score."""
         return self.only(np.lexsort((self.answer, -self.score, ~self.known, self.query)))
+
+
+def _joined(*parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(parts)
 
 
 def _groups(values: Rows) -> tuple[Rows, Rows]:
@@ -179,7 +182,7 @@ class Induction:
 
     @property
     def _directions(self) -> tuple[Direction, ...]:
-        return ("forward", "backward") if self.direction == "both" else (self.direction,)
+        return tuple(OPPOSITE) if self.direction == "both" else (self.direction,)
 
     def by_word(self) -> InducedLexicon:
         """Every word with its best translations."""
@@ -189,12 +192,12 @@ class Induction:
             pairs = self._pairs(direction, 1 if self.mutual else self.k)
             if self.mutual:
                 distinct, place = np.unique(pairs.answer, return_inverse=True)
-                best = self._answers(distinct, 1, _OPPOSITE[direction]).rows
+                best = self._answers(distinct, 1, OPPOSITE[direction]).rows
                 pairs = pairs.only(best[place.reshape(-1), 0] == pairs.query)
             if direction != first:
                 pairs = replace(pairs, query=pairs.answer, answer=pairs.query)
             lists.append(pairs)
-        whole = _Pairs(*map(np.concatenate, zip(*(vars(one).values() for one in lists), strict=True)))
+        whole = lists[0].each(_joined, *lists[1:])
         count = len(self.translator.whole_space.sides(first)[1])
         _, once = np.unique(whole.query * count + whole.answer, return_index=True)
         return self._lexicon(whole.only(np.sort(once)).ranked(), first)
@@ -210,14 +213,14 @@ class Induction:
             for words, code in zip((space.source, space.target), codes, strict=True):
                 lemmas.append(Lemmas.of(words, lemmatiser(code)))
                 task.advance()
-        query_side, key_side = lemmas if direction == "forward" else lemmas[::-1]
+        query_side, key_side = directed((lemmas[0], lemmas[1]), direction)
         pairs = self._votes(direction, query_side, key_side)
         if self.mutual:
-            others = replace(self, ranks=(1, None))._votes(_OPPOSITE[direction], key_side, query_side).best(1)
-            best_of = dict(zip(others.query.tolist(), others.answer.tolist(), strict=True))
+            others = replace(self, ranks=(1, None))._votes(OPPOSITE[direction], key_side, query_side).best(1)
+            back = set(zip(others.answer.tolist(), others.query.tolist(), strict=True))
             pairs = pairs.best(1)
             both = zip(pairs.query.tolist(), pairs.answer.tolist(), strict=True)
-            pairs = pairs.only(np.array([best_of.get(b) == a for a, b in both], bool))
+            pairs = pairs.only(np.array([pair in back for pair in both], bool))
         pairs = pairs.best(self.k)
         with self.progress.task("Writing entries", len(pairs.query)) as task:
             rows, scores = self._chosen_forms(direction, pairs, query_side, key_side)
@@ -240,7 +243,7 @@ class Induction:
         space = self.translator.whole_space
         entries = []
         for query, answer, score, confidence, known, sense in zip(*columns, strict=True):
-            source, target = (query, answer) if direction == "forward" else (answer, query)
+            source, target = directed((query, answer), direction)
             entries.append(
                 Entry(
                     source=space.source.index_to_key[source],
@@ -253,12 +256,12 @@ class Induction:
                     sense=sense or None,
                 )
             )
-        return InducedLexicon(tuple(entries), "source" if direction == "forward" else "target")
+        return InducedLexicon(tuple(entries), directed(SIDES, direction)[0])
 
     def _pairs(self, direction: Direction, k: int) -> _Pairs:
         """The k best answers of every query word within the ranks, those that the filter keeps."""
         query_side, key_side = (side.index_to_key for side in self.translator.whole_space.sides(direction))
-        own, other = SIDES if direction == "forward" else SIDES[::-1]
+        own, other = directed(SIDES, direction)
         first, last = self.ranks
         queries = np.arange(first - 1, min(last or len(query_side), len(query_side)), dtype=np.int64)
         if not len(queries):
@@ -283,7 +286,7 @@ class Induction:
                 block = queries[start : start + _WORDS_PER_BLOCK]
                 blocks.append(propose(block, k))
                 task.advance(len(block))
-        return Proposals(*map(np.concatenate, zip(*(vars(one).values() for one in blocks), strict=True)))
+        return blocks[0].each(_joined, *blocks[1:])
 
     def _votes(self, direction: Direction, query_side: Lemmas, key_side: Lemmas) -> _Pairs:
         """The votes of all forms within the ranks for lemmas of the other language, ranked.
@@ -333,11 +336,9 @@ class Induction:
             both = query_side.cited[query] & key_side.cited[answer]
             lemma = np.repeat(np.where(both, key_side.heads[answer], -1), counts)
             allowed = np.where((lemma < 0) | (every == lemma), scores, -np.inf)
-            begins = np.cumsum(counts) - counts
-            best[block] = np.maximum.reduceat(allowed, begins)
-            is_best = allowed == np.repeat(best[block], counts)
-            first = np.minimum.reduceat(np.where(is_best, np.arange(len(scores)), len(scores)), begins)
-            rows[block] = every[first]
+            of_pair = np.repeat(np.arange(len(counts)), counts)
+            first = np.lexsort((-allowed, of_pair))[np.cumsum(counts) - counts]  # the best form of each pair
+            rows[block], best[block] = every[first], allowed[first]
         return rows, best
 
 

@@ -21,7 +21,7 @@ from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
-from bilex.model.space import SIDES, Direction, Floats, Side, Space
+from bilex.model.space import OPPOSITE, SIDES, Direction, Floats, Space, directed
 from bilex.model.storage import load_model, save_model, several_languages
 from bilex.model.unknown import FromSubwords, OutOfVocabulary, without_phrases
 from bilex.vectors import Subwords, WordVectors
@@ -96,10 +96,10 @@ class ManyLanguages(OnTheHub):
         known = source and target and CODE.fullmatch(source) and CODE.fullmatch(target)
         pair: LanguagePair = (source, target) if known else SIDES  # type: ignore[assignment]
         model = cls(
-            dict(zip(pair, (space.source, space.target), strict=True)),
-            dict(zip(pair, (translator.source_map, translator.target_map), strict=True)),
-            {pair: translator.seeds},
-            {pair: translator.calibration},
+            vocabularies=dict(zip(pair, (space.source, space.target), strict=True)),
+            maps=dict(zip(pair, (translator.source_map, translator.target_map), strict=True)),
+            seeds={pair: translator.seeds},
+            calibrations={pair: translator.calibration},
             provenance=made,
             lowercase=translator.lowercase,
             device=space.device,
@@ -113,7 +113,7 @@ class ManyLanguages(OnTheHub):
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> ManyLanguages:
         """Open a saved model of many languages; the arguments are those of `Translator.load`."""
         model = load_model(folder, verify=verify, device=device)
-        if isinstance(model.provenance, Provenance):
+        if not model.many:
             raise BilexError(
                 f"{folder}: is not a model of several languages; make one with 'bilex join' or "
                 "'bilex align-many'."
@@ -130,6 +130,11 @@ class ManyLanguages(OnTheHub):
         return list(self.vocabularies)
 
     language_codes = languages  # for the card of a repository
+
+    @property
+    def many(self) -> bool:
+        """Whether it was made as a model of many languages, and not as a `Translator` of two."""
+        return isinstance(self.provenance, ManyProvenance)
 
     @property
     def words(self) -> dict[str, int]:
@@ -188,18 +193,15 @@ class ManyLanguages(OnTheHub):
             target_dim=made.dimensions.get(b),
             seeds=seeds.name,
             seed_pairs=len(seeds),
-            seed_pairs_covered=len(seeds.index(space.source.key_to_index, space.target.key_to_index)),
+            seed_pairs_covered=len(seeds.index(*space.places)),
             expectation=from_calibration(calibration),
             source_language=a,
             target_language=b,
         )
-        sides = dict(zip(SIDES, (a, b), strict=True))
-        ngrams: dict[Side, Subwords] = {
-            side: self.subwords[code] for side, code in sides.items() if code in self.subwords
-        }
-        maps = {side: self.maps[code] for side, code in sides.items()}
-        unknown = [FromSubwords(ngrams, maps)] if ngrams else []
-        return Translator.of_parts(space, *parts, unknown, seeds, provenance, self.lowercase)
+        reader = FromSubwords.of((self.subwords.get(a), self.subwords.get(b)), parts[:2])
+        return Translator.of_parts(
+            space, *parts, [reader] if reader else [], seeds, provenance, self.lowercase
+        )
 
     def terms(self, pair: LanguagePair) -> Terms:
         """CSLS's mean similarities of the words of two languages; computed once, then kept."""
@@ -250,16 +252,15 @@ class ManyLanguages(OnTheHub):
         for code in codes:
             if codes.count(code) > 1:
                 raise BilexError(f"'{code}' is named twice after --to; name each language once.")
-        rows: dict[int, PolyglotEntry] = {}
+        found: dict[str, PolyglotEntry] = {}
         for code in codes:
             translator = self.pair(source, code)
             keep = keep_of(translator) if keep_of else None
-            ranks = translator.space.source.key_to_index
             for entry in translator.lexicon(keep=keep, progress=progress, **options):
-                rank = ranks[entry.source] + 1
-                row = rows.setdefault(rank, PolyglotEntry(entry.source, rank, {}))
-                row.translations[code] = (*row.translations.get(code, ()), entry)
-        return Polyglot(tuple(rows[rank] for rank in sorted(rows)), self.code(source), tuple(codes))
+                row = found.setdefault(entry.source, PolyglotEntry(entry.source, entry.source_rank or 0, {}))
+                row.translations.setdefault(code, []).append(entry)
+        entries = sorted(found.values(), key=lambda entry: entry.rank)
+        return Polyglot(tuple(entries), self.code(source), tuple(codes))
 
 
 def _by_pair(found: Mapping[LanguagePair, T], pair: LanguagePair, swapped: Callable[[T], T]) -> T | None:
@@ -275,7 +276,7 @@ class PolyglotEntry:
 
     word: str
     rank: int
-    translations: dict[str, tuple[Entry, ...]]
+    translations: dict[str, list[Entry]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -309,7 +310,7 @@ class Polyglot:
             return "".join(json.dumps(self._record(entry), ensure_ascii=False) + "\n" for entry in self)
         rows = [[self.source, *self.targets]]
         for entry in self:
-            found = [entry.translations.get(language, ()) for language in self.targets]
+            found = (entry.translations.get(language, ()) for language in self.targets)
             cells = (" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found)
             rows.append([_spaced(entry.word), *cells])
         return "".join(csv_line(row) if format == "csv" else "\t".join(row) + "\n" for row in rows)
@@ -336,8 +337,8 @@ class Polyglot:
             ]
             for language, pairs in entry.translations.items()
         }
-        about = {"word": _spaced(entry.word), "language": self.source, "rank": entry.rank}
-        return {**about, "translations": translations}
+        word = _spaced(entry.word)
+        return {"word": word, "language": self.source, "rank": entry.rank, "translations": translations}
 
 
 def check_several_languages(format: str) -> None:
@@ -370,7 +371,7 @@ def open_pair(
     meant.
     """
     opened = load_model(model, verify=verify, device=device)
-    if not isinstance(opened.provenance, Provenance):
+    if opened.many:
         if source is None or target is None:
             raise several_languages(model, opened.languages)
         return opened.pair(source, target), direction
@@ -384,9 +385,8 @@ def open_pair(
             "for the other direction."
         )
     wanted = [None if name is None else code_of(name) or name for name in (source, target)]
-    directions: dict[Direction, tuple[str | None, ...]] = {"forward": known, "backward": known[::-1]}
-    for found, codes in directions.items():
-        if all(one in (None, code) for one, code in zip(wanted, codes, strict=True)):
+    for found in OPPOSITE:
+        if all(one in (None, code) for one, code in zip(wanted, directed(known, found), strict=True)):
             return translator, found
     named = " to ".join(name or "any" for name in (source, target))
     raise BilexError(f"{model}: translates between {known[0]} and {known[1]}, not {named}.")

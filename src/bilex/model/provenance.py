@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import bilex
 from bilex.core.languages import language_name
 from bilex.core.text import escape_control_characters
+from bilex.core.typed_json import as_json
 from bilex.fit.report import FitReport, TrialReport, now
-from bilex.model.space import SIDES, Direction
+from bilex.model.space import SIDES, Direction, directed
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
@@ -84,13 +85,12 @@ class Provenance(FitReport):
         """The names of the query and the key language; "source" and "target" where they are not known."""
         source = language_name(self.source_language) if self.source_language else "source"
         target = language_name(self.target_language) if self.target_language else "target"
-        return (source, target) if direction == "forward" else (target, source)
+        return directed((source, target), direction)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without entries that are empty."""
         optional = ("encoder_settings", "composed", "retrained", "recalibrated")
-        absent = [name for name in optional if not getattr(self, name)]
-        return {name: value for name, value in super().as_dict().items() if name not in absent}
+        return {name: part for name, part in super().as_dict().items() if part or name not in optional}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +134,10 @@ class ManyProvenance:
     bilex_version: str = bilex.__version__
     python_version: str = field(default_factory=platform.python_version)
     made: str = field(default_factory=now)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return as_json(self)
 
 
 def sentences(made: Provenance, model: str = "MODEL") -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,10 @@ class Refinement:
         return asdict(self)
 
 
+class _UnchangedError(Exception):
+    """Why the aligner of a model is not fitted again."""
+
+
 def refined(
     translator: Translator,
     accepted: Iterable[Pair] = (),
@@ -79,32 +83,20 @@ def refined(
     held_out: Collection[str] = (),
     progress: Progress = SILENT,
 ) -> tuple[Translator, Refinement]:
-    """A translator that has learned from decisions; the given one stays as it is.
-
-    Args:
-        translator: The present model.
-        accepted: Pairs that are translations, source word first.
-        rejected: Pairs that are not. A word that was merely not chosen does not belong here.
-        held_out: Source words whose pairs become known, but are not learned from.
-        progress: Receives progress reports.
-    """
+    """A translator that has learned from decisions, as `Translator.refine`; the given one stays as it is."""
     started = time.monotonic()
-    space = translator.space
-    places = space.source.key_to_index, space.target.key_to_index
+    places = translator.space.places
     decided = Lexicon(list(accepted), "decisions", rejected=tuple(rejected)).as_units(*places)
-    seeds = translator.seeds.corrected(decided)
     known, refused = set(translator.seeds.pairs), set(translator.seeds.rejected)
-    fresh = Lexicon(
-        [pair for pair in decided.pairs if pair not in known],
-        rejected=tuple(pair for pair in decided.rejected if pair not in refused),
-    )
-    before = translator.provenance
+    new = [pair for pair in decided.pairs if pair not in known]
+    newly_rejected = [pair for pair in decided.rejected if pair not in refused]
+    seeds, before = translator.seeds.corrected(decided), translator.provenance
     provenance = replace(
         before,
         seed_pairs=len(seeds),
         seed_pairs_covered=len(seeds.index(*places)),
         retrained=Retrained(
-            rounds=1 + (0 if before.retrained is None else before.retrained.rounds),
+            rounds=1 + (before.retrained.rounds if before.retrained else 0),
             accepted=len(decided),
             rejected=len(decided.rejected),
         ),
@@ -113,60 +105,45 @@ def refined(
     result = translator.with_parts(seeds=seeds, provenance=provenance)
     given = (*decided.pairs, *decided.rejected)
     missing = tuple(pair for pair in given if pair[0] not in places[0] or pair[1] not in places[1])
-    report = Refinement(len(fresh), len(fresh.rejected), missing=missing)
-    learned = Lexicon([pair for pair in fresh.pairs if pair[0] not in held_out]).covered(*places)
+    report = Refinement(len(new), len(newly_rejected), missing=missing)
+    learned = Lexicon([pair for pair in new if pair[0] not in held_out]).covered(*places)
     taught = replace(seeds, pairs=tuple(pair for pair in seeds.pairs if pair[0] not in held_out))
-    again = _refitted(translator, taught, learned, progress)
-    if isinstance(again, str):
-        note = f"The decisions are known pairs now, and other words stay as they are: {again}."
+    try:
+        result, judged = _refitted(result, taught, learned, progress)
+    except _UnchangedError as why:
+        note = f"The decisions are known pairs now, and other words stay as they are: {why}."
         return with_seed_phrases(result), replace(report, note=note)
     with progress.task("Measuring neighbourhoods"):
-        again.space.neighbourhoods()
+        result.space.neighbourhoods()
     with progress.task("Comparing answers"):
-        words = {pair[0] for pair in (*fresh.pairs, *fresh.rejected)}
-        changed = _changed(space, again.space, words)
-    maps: dict[Side, Map] = {"source": translator.source_map, "target": translator.target_map}
-    result = result.with_parts(
-        space=again.space,
-        whole_space=again.space,
-        source_map=again.maps["source"],
-        target_map=again.maps["target"],
-        unknown=[Remapped(one, maps, again.onward) for one in translator.unknown],
-    )
+        words = {pair[0] for pair in (*new, *newly_rejected)}
+        changed = _changed(translator.space, result.space, words)
     others = f"{changed} other words have another first answer"
     return with_seed_phrases(result), replace(
         report,
         refitted=True,
         note=f"The model was fitted again with the decisions; {others}.",
         changed=changed,
-        held_out=again.held_out,
+        held_out=judged,
         seconds=round(time.monotonic() - started, 1),
     )
 
 
 def refits(translator: Translator, words: int) -> bool:
     """Whether this number of decided words makes `refined` fit the aligner of the model again."""
-    return not isinstance(_recovered(translator, words), str)
-
-
-class _Refitted(NamedTuple):
-    """A space that was fitted again, its maps, the maps from the present space, and the evidence for it."""
-
-    space: Space
-    maps: dict[Side, Map]
-    onward: dict[Side, Map]
-    held_out: tuple[int, float]
+    try:
+        _recovered(translator, words)
+    except _UnchangedError:
+        return False
+    return True
 
 
 def _refitted(
     translator: Translator, seeds: Lexicon, learned: Lexicon, progress: Progress
-) -> _Refitted | str:
-    """The aligner of the model fitted with the decisions among its seeds, or why it is not."""
+) -> tuple[Translator, tuple[int, float]]:
+    """The translator with its aligner fitted again; how many held-out words judged, and their gain."""
     words, space = list(learned.translations()), translator.space
-    found = _recovered(translator, len(words))
-    if isinstance(found, str):
-        return found
-    aligner, source_matrix, target_matrix = found
+    aligner, source_matrix, target_matrix = _recovered(translator, len(words))
     source, target = (
         WordVectors(side.index_to_key, unit_rows(np.asarray(side.vectors) @ matrix))
         for side, matrix in ((space.source, source_matrix), (space.target, target_matrix))
@@ -181,30 +158,38 @@ def _refitted(
         after = _mean_reciprocal_rank(Space.from_aligner(trial, source, target), judged)
         gain = after - _mean_reciprocal_rank(space, judged)
         if gain < 0:
-            return f"{count} decided words that were held out of another fit lost by it"
+            raise _UnchangedError(f"{count} decided words that were held out of another fit lost by it")
         fitted = aligner.clone().fit(source, target, seeds, progress=progress)
     except BilexError as error:
-        return f"the aligner could not be fitted again ({error})"
-    maps: dict[Side, Map] = {"source": fitted.source_map_, "target": fitted.target_map_}
+        raise _UnchangedError(f"the aligner could not be fitted again ({error})") from error
+    source_map, target_map = fitted.source_map_, fitted.target_map_
+    before: dict[Side, Map] = {"source": translator.source_map, "target": translator.target_map}
     onward: dict[Side, Map] = {
-        "source": Map([Linear(source_matrix), *maps["source"].steps]),
-        "target": Map([Linear(target_matrix), *maps["target"].steps]),
+        "source": Map([Linear(source_matrix), *source_map.steps]),
+        "target": Map([Linear(target_matrix), *target_map.steps]),
     }
-    return _Refitted(Space.from_aligner(fitted, source, target), maps, onward, (count, gain))
+    unknown = [Remapped(reader, before, onward) for reader in translator.unknown]
+    space = Space.from_aligner(fitted, source, target)
+    made = translator.with_parts(
+        space=space, whole_space=space, source_map=source_map, target_map=target_map, unknown=unknown
+    )
+    return made, (count, gain)
 
 
-def _recovered(translator: Translator, words: int) -> tuple[Aligner, Floats, Floats] | str:
-    """The aligner to fit again and the inverse of both maps, or why the model is not fitted again."""
+def _recovered(translator: Translator, words: int) -> tuple[Aligner, Floats, Floats]:
+    """The aligner to fit again and the inverse of both maps."""
     made = translator.provenance
     if words < _REFIT_WORDS:
-        return f"a model is fitted again from {_REFIT_WORDS} newly accepted words on, and there are {words}"
+        raise _UnchangedError(
+            f"a model is fitted again from {_REFIT_WORDS} newly accepted words on, and there are {words}"
+        )
     if made.encoder_settings:
-        return "a model with a language model is not fitted again"
+        raise _UnchangedError("a model with a language model is not fitted again")
     aligner = made.aligner()
     source = _inverse(translator.source_map, translator.space.source.vectors)
     target = _inverse(translator.target_map, translator.space.target.vectors)
     if aligner is None or source is None or target is None:
-        return f"the maps of method '{made.method}' cannot be inverted"
+        raise _UnchangedError(f"the maps of method '{made.method}' cannot be inverted")
     return aligner, source, target
 
 
@@ -231,7 +216,7 @@ def _mean_reciprocal_rank(space: Space, pairs: Lexicon) -> float:
     """Of the words of some pairs, both directions."""
     from bilex.fit.trial import word_scores
 
-    rows = pairs.index(space.source.key_to_index, space.target.key_to_index)
+    rows = pairs.index(*space.places)
     sides = np.asarray(space.source.vectors), np.asarray(space.target.vectors)
     return float(np.concatenate(word_scores(*sides, rows, space.device)).mean())
 
@@ -242,5 +227,4 @@ def _changed(before: Space, after: Space, decided: Collection[str]) -> int:
     rows = np.array([row for row, word in enumerate(words) if word not in decided], np.int64)
     if not len(rows):
         return 0
-    first = [space.search(rows, 1)[1][:, 0] for space in (before, after)]
-    return int((first[0] != first[1]).sum())
+    return int((before.first_answers(rows) != after.first_answers(rows)).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,18 @@ Side = Literal["source", "target"]
 Retrieval = Literal["csls", "nn"]
 Searcher = Callable[[Rows | Floats, int], tuple[Floats, Rows]]
 
+T = TypeVar("T")
+
 CSLS_NEIGHBOURS = 10
 SIDES: tuple[Side, Side] = ("source", "target")
+OPPOSITE: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
+
+
+def directed(pair: tuple[T, T], direction: Direction) -> tuple[T, T]:
+    """Two things of source and target language, that of the query language first."""
+    if direction not in OPPOSITE:
+        raise BilexError(f"direction '{direction}' is not known; use forward or backward.")
+    return pair if direction == "forward" else pair[::-1]
 
 
 class SearchableKeys(Protocol):
@@ -64,7 +74,7 @@ class Space:
         if self.metric not in ("cosine", "dot"):
             raise BilexError(f"metric '{self.metric}' is not known; use cosine or dot.")
         for side in SIDES if self.metric == "cosine" else ():
-            words: WordVectors = getattr(self, side)
+            words = self.words(side)
             if words.preprocessing[-1:] != ("unit",):
                 steps = (*words.preprocessing, "unit")
                 setattr(self, side, WordVectors(words.index_to_key, unit_rows(words.vectors), steps))
@@ -73,24 +83,26 @@ class Space:
     def from_aligner(cls, aligner: Aligner, source: WordVectors, target: WordVectors) -> Space:
         """Map two whole vocabularies, as they came from their files, by a fitted aligner."""
         options = aligner.metric, aligner.device
-        mapped = (
-            map_words(source, aligner.source_map_, *options),
-            map_words(target, aligner.target_map_, *options),
-        )
-        return cls(*mapped, *options)
+        source = map_words(source, aligner.source_map_, *options)
+        return cls(source, map_words(target, aligner.target_map_, *options), *options)
 
     @property
     def dim(self) -> int:
         """The dimension of the common space."""
         return self.source.dim
 
+    @property
+    def places(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The rows of all source and all target words, by word."""
+        return self.source.key_to_index, self.target.key_to_index
+
+    def words(self, side: Side) -> WordVectors:
+        """The vocabulary of one language."""
+        return self.source if side == "source" else self.target
+
     def sides(self, direction: Direction) -> tuple[WordVectors, WordVectors]:
         """The query and the key language of a direction."""
-        if direction == "forward":
-            return self.source, self.target
-        if direction == "backward":
-            return self.target, self.source
-        raise BilexError(f"direction '{direction}' is not known; use forward or backward.")
+        return directed((self.source, self.target), direction)
 
     def neighbourhoods(self, k: int = CSLS_NEIGHBOURS) -> tuple[Floats, Floats]:
         """CSLS's mean similarities r of every source and every target word; computed once, then kept."""
@@ -130,6 +142,10 @@ class Space:
         """
         return self.searcher(direction=direction, retrieval=retrieval, neighbours=neighbours)(queries, k)
 
+    def first_answers(self, queries: Rows, direction: Direction = "forward") -> Rows:
+        """The row of the best answer to each query row, by CSLS."""
+        return self.search(queries, 1, direction=direction)[1][:, 0]
+
     def searcher(
         self,
         *,
@@ -144,8 +160,7 @@ class Space:
         query_side, _ = self.sides(direction)
         r_queries, r_keys = None, None
         if retrieval == "csls":
-            terms = self.neighbourhoods(neighbours)
-            r_queries, r_keys = terms if direction == "forward" else terms[::-1]
+            r_queries, r_keys = directed(self.neighbourhoods(neighbours), direction)
         keys = self._keys(direction, r_keys)
 
         def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
@@ -155,11 +170,10 @@ class Space:
             by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
             vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
             scores, rows = keys.top_k(vectors, k)
-            if r_queries is None:
-                return scores, rows
-            if by_row:
-                return scores - np.asarray(r_queries[queries])[:, None], rows
-            return scores - self._mean_of_best(vectors, direction, neighbours)[:, None], rows
+            if r_queries is not None:
+                own = r_queries[queries] if by_row else self._mean_of_best(vectors, direction, neighbours)
+                scores = scores - np.asarray(own)[:, None]
+            return scores, rows
 
         return search
 
@@ -178,7 +192,6 @@ class Space:
         *,
         direction: Direction = "forward",
         retrieval: Retrieval = "csls",
-        neighbours: int = CSLS_NEIGHBOURS,
     ) -> Floats:
         """The score of each query row with the answer row at the same place, as `search` would give it."""
         query_side, key_side = self.sides(direction)
@@ -187,8 +200,7 @@ class Space:
         )
         if retrieval == "nn" or not len(queries):
             return similar
-        terms = self.neighbourhoods(neighbours)
-        r_queries, r_keys = terms if direction == "forward" else terms[::-1]
+        r_queries, r_keys = directed(self.neighbourhoods(), direction)
         csls: Floats = 2 * similar - r_queries[queries] - r_keys[answers]
         return csls
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from bilex.core.files import (
 from bilex.core.languages import LanguagePair
 from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
-from bilex.core.typed_json import as_json, from_json
+from bilex.core.typed_json import from_json
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.provenance import ManyProvenance, Provenance
@@ -67,14 +67,17 @@ def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SI
     from bilex.model.provenance import card_of
 
     check_destination(folder)
-    states = {language: into.state(f"map.{language}") for language, into in model.maps.items()}
-    tensors: dict[str, Any] = {name: array for _, state in states.values() for name, array in state.items()}
+    tensors: dict[str, Any] = {}
+    steps = {}
+    for language, into in model.maps.items():
+        steps[language], state = into.state(f"map.{language}")
+        tensors |= state
     with progress.task("Measuring neighbourhoods", len(model.language_pairs)) as task:
         for pair in model.language_pairs:
             for side, means in zip(SIDES, model.terms(pair), strict=True):
                 tensors[f"terms.{'-'.join(pair)}.{side}"] = np.ascontiguousarray(means)
             task.advance()
-    made, card = model.provenance, card_of(model).encode("utf-8")
+    card = card_of(model).encode("utf-8")
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -84,14 +87,12 @@ def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SI
         "dim": model.vocabularies[model.languages[0]].dim,
         "lowercase": model.lowercase,
         "csls_neighbours": CSLS_NEIGHBOURS,
-        "maps": {language: steps for language, (steps, _) in states.items()},
+        "maps": steps,
         "calibrations": {"-".join(pair): found.as_dict() for pair, found in model.calibrations.items()},
     }
-    if isinstance(made, Provenance):
-        config |= {"unknown": [reader.kind for reader in model.unknown], **made.as_dict()}
-    else:
-        config |= as_json(made)
-    config["card_sha256"] = hashlib.sha256(card).hexdigest()
+    if not model.many:
+        config["unknown"] = [reader.kind for reader in model.unknown]
+    config |= {**model.provenance.as_dict(), "card_sha256": hashlib.sha256(card).hexdigest()}
     with atomic_folder(folder, own_files=own_files) as path:
         for language, words in model.vocabularies.items():
             words.save(path / _LANGUAGES / language, "safetensors")
@@ -117,38 +118,39 @@ def load_model(folder: str | Path, *, verify: bool = True, device: str = "auto")
     from bilex.model.many import ManyLanguages
 
     stored = StoredModel.open(folder)
-    path, config, first = stored.path, stored.config, stored.first
+    path, config = stored.path, stored.config
     files = ModelFiles.listed(path, _PARTS) if verify else ModelFiles(path)
     files.compare(path, but=path / _UNKNOWN)
     with consistent(path):
         tensors = load_file(path / MAPS)
-        languages = path if first else path / _LANGUAGES
-        map_name, terms_name = ("{}_map", "r_{1}") if first else ("map.{}", "terms.{0}.{1}")
+        languages, map_name = path / _LANGUAGES, "map.{}"
+        kept = sorted({name.split(".")[1] for name in tensors if name.startswith("terms.")})
+        terms = {_pair(pair): [tensors[f"terms.{pair}.{side}"] for side in SIDES] for pair in kept}
+        if stored.first:
+            languages, map_name = path, "{}_map"
+            terms = {SIDES: [tensors[f"r_{side}"] for side in SIDES]}
         maps = {
             code: Map.from_state(map_name.format(code), config["maps"][code], tensors.__getitem__)
             for code in stored.words
         }
         sides = dict(zip(SIDES, maps.values(), strict=False))
-        subwords = {code: path / _SUBWORDS / code for code in stored.words}
+        subwords = {code: path / _SUBWORDS / code for code in maps}
+        readers = {kind: path / _UNKNOWN / kind for kind in config.get("unknown", ())}
         model = ManyLanguages(
-            {code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps},
-            maps,
-            stored.seeds,
-            stored.calibrations,
-            {code: load_subwords(place) for code, place in subwords.items() if place.is_dir()},
-            stored.provenance,
-            bool(config["lowercase"]),
-            device,
-            config.get("metric", "cosine"),
-            [
-                load_reader(kind, path / _UNKNOWN / kind, sides, device, files)
-                for kind in config.get("unknown", ())
-            ],
+            vocabularies={
+                code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps
+            },
+            maps=maps,
+            seeds=stored.seeds,
+            calibrations=stored.calibrations,
+            subwords={code: load_subwords(place) for code, place in subwords.items() if place.is_dir()},
+            provenance=stored.provenance,
+            lowercase=bool(config["lowercase"]),
+            device=device,
+            metric=config.get("metric", "cosine"),
+            unknown=[load_reader(kind, place, sides, device, files) for kind, place in readers.items()],
         )
-        kept = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
-        for pair in ["-".join(SIDES)] if first else sorted(kept):
-            source, target = (tensors[terms_name.format(pair, side)] for side in SIDES)
-            model.csls_terms[_pair(pair)] = source, target
+        model.csls_terms |= {pair: (source, target) for pair, (source, target) in terms.items()}
         if not stored.many:
             model.pair(*model.languages)  # whether its parts fit together is found out here
         return model
@@ -184,8 +186,7 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
 class StoredModel:
     """What a model's folder says about the model, which is not opened.
 
-    The configuration has the present shape also for folders of earlier versions; `first` means the first
-    version's layout of two languages.
+    The configuration has today's shape; `first` means the first version's layout of two languages.
     """
 
     path: Path
@@ -200,26 +201,21 @@ class StoredModel:
         restore(path)
         if not path.exists():
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
-        if not (path / CONFIG).is_file():
-            raise BilexError(
-                f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'."
-            )
-        config = read_json(path / CONFIG)
-        if not _is_ours(config):
-            raise BilexError(
-                f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with "
-                "'bilex align'."
-            )
+        there = (path / CONFIG).is_file()
+        config: Any = read_json(path / CONFIG) if there else None
+        kind = _kind_of(config)
+        if kind is None:
+            why = f"its {CONFIG} does not say {FORMAT}" if there else f"no {CONFIG} in it"
+            raise BilexError(f"{path}: is not a bilex model ({why}); make one with 'bilex align'.")
         version = config.get("format_version")
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise BilexError(
                 f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
                 "install a newer bilex."
             )
-        holds_many = _has_many(config)
-        if many is False and holds_many:
+        if many is False and kind == "many":
             raise several_languages(path, config.get("languages") or ())
-        first = version == 1 and not holds_many
+        first = version == 1 and kind == "two"
         with consistent(path):
             if first:  # in the present shape
                 config |= {
@@ -233,7 +229,7 @@ class StoredModel:
 
                 names = map(str, config["languages"])
                 config["words"] = {name: word_count(path / _LANGUAGES / name) for name in names}
-        return cls(path, config, holds_many, first)
+        return cls(path, config, kind == "many", first)
 
     @cached_property
     def words(self) -> dict[str, int]:
@@ -250,12 +246,11 @@ class StoredModel:
     @cached_property
     def seeds(self) -> dict[LanguagePair, Lexicon]:
         """The word pairs that the model was learned from, by pair of languages."""
-        files = sorted((self.path / _SEEDS).glob("*.json"))
-        pairs = (
-            {SIDES: self.path / _FIRST_SEEDS} if self.first else {_pair(file.stem): file for file in files}
-        )
+        files = {_pair(file.stem): file for file in sorted((self.path / _SEEDS).glob("*.json"))}
+        if self.first:
+            files = {SIDES: self.path / _FIRST_SEEDS}
         with consistent(self.path):
-            return {pair: _read_seeds(file) for pair, file in pairs.items()}
+            return {pair: _read_seeds(file) for pair, file in files.items()}
 
     @cached_property
     def calibrations(self) -> dict[LanguagePair, Calibration]:
@@ -296,36 +291,33 @@ def several_languages(path: str | Path, languages: Iterable[object]) -> BilexErr
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of two languages, of whatever version."""
-    config = _config_or_none(folder)
-    return config is not None and not _has_many(config)
+    return _kind_of(_config_or_none(folder)) == "two"
 
 
 def holds_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of any kind and version."""
-    return _config_or_none(folder) is not None
+    return _kind_of(_config_or_none(folder)) is not None
 
 
-def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
-    """The configuration of a folder, if it is that of a model."""
+def _config_or_none(folder: str | Path) -> Any:
     try:
-        config = read_json(Path(folder) / CONFIG)
+        return read_json(Path(folder) / CONFIG)
     except BilexError:
         return None
-    return config if _is_ours(config) else None
 
 
-def _is_ours(config: object) -> bool:
-    return isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
-
-
-def _has_many(config: Mapping[str, Any]) -> bool:
-    return config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+def _kind_of(config: Any) -> Literal["two", "many"] | None:
+    """Whether a configuration is that of a model of two languages or of many; None if it is another file."""
+    if not isinstance(config, dict) or config.get("format") not in (FORMAT, _FIRST_MANY):
+        return None
+    many = config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+    return "many" if many else "two"
 
 
 def own_files(path: Path) -> Collection[str]:
     """The files that saving a model wrote into a folder; none if it is no model. An edited card is none."""
     config = _config_or_none(path)
-    if config is None:
+    if _kind_of(config) is None:
         return ()
     card = path / CARD
     own_card = card.is_file() and sha256(card) == config.get("card_sha256")

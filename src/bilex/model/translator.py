@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -20,9 +19,9 @@ from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.answers import Answer, Proposer, answers, by_query
 from bilex.model.provenance import Provenance
-from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side, Space, map_words
+from bilex.model.space import Direction, Floats, Retrieval, Side, Space, map_words
 from bilex.model.unknown import FromEncoder, FromSubwords, OutOfVocabulary, PhraseReader, with_seed_phrases
-from bilex.vectors import Subwords, WordVectors
+from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
@@ -193,17 +192,15 @@ class Translator(OnTheHub):
         )
         if lowercase is None:
             lowercase = all(word == word.lower() for side in (source, target) for word in side.index_to_key)
-        files = [side.report.source if side.report else None for side in (source, target)]
-        codes = two_languages((languages[0], files[0]), (languages[1], files[1]))
+        report = result.report
+        codes = two_languages((languages[0], report.source_file), (languages[1], report.target_file))
         provenance = Provenance(
-            **{part.name: getattr(result.report, part.name) for part in fields(result.report)},
+            **vars(report),
             encoder_settings={} if self.encoder is None else self.encoder.settings(),
             source_language=codes[0],
             target_language=codes[1],
         )
-        given = zip(SIDES, (source.subwords, target.subwords), strict=True)
-        ngrams: dict[Side, Subwords] = {side: found for side, found in given if found is not None}
-        subwords = FromSubwords(ngrams, dict(zip(SIDES, result.maps, strict=True))) if ngrams else None
+        subwords = FromSubwords.of((source.subwords, target.subwords), result.maps)
         unknown: list[OutOfVocabulary] = [subwords] if subwords else []
         if (stage := result.stage) is not None:
             encoder = stage.encoder
@@ -304,12 +301,10 @@ class Translator(OnTheHub):
     @cached_property
     def known_pairs(self) -> dict[Direction, tuple[dict[int, list[int]], dict[int, list[int]]]]:
         """The rows of known and of rejected answers of each query row, for each direction."""
-        places = self.whole_space.source.key_to_index, self.whole_space.target.key_to_index
+        places = self.whole_space.places
         right, wrong = self.seeds.index(*places), self.seeds.rejected_index(*places)
-        return {
-            "forward": (by_query(right), by_query(wrong)),
-            "backward": (by_query(right[:, ::-1]), by_query(wrong[:, ::-1])),
-        }
+        backward = by_query(right[:, ::-1]), by_query(wrong[:, ::-1])
+        return {"forward": (by_query(right), by_query(wrong)), "backward": backward}
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
         """A function from rows of a vocabulary and k to answers as arrays, for many calls."""

@@ -10,6 +10,7 @@ seeds say so.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,17 +68,20 @@ class FromSubwords:
     def __init__(self, subwords: Mapping[Side, Subwords], maps: Mapping[Side, Map]) -> None:
         self.subwords, self._maps = dict(subwords), dict(maps)
 
+    @classmethod
+    def of(cls, subwords: Sequence[Subwords | None], maps: Sequence[Map]) -> FromSubwords | None:
+        """The reader of the n-grams of both languages, source first; None if neither has any."""
+        found = {side: ngrams for side, ngrams in zip(SIDES, subwords, strict=True) if ngrams is not None}
+        return cls(found, dict(zip(SIDES, maps, strict=True))) if found else None
+
     def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
         """The mapped mean of each word's n-grams; None without n-grams."""
-        return [self._vector(word, side) for word in words]
-
-    def _vector(self, word: str, side: Side) -> Floats | None:
-        try:
-            vector = self.subwords[side].vector(word)
-        except KeyError:  # the language has no n-grams, or the word has none
-            return None
-        mapped: Floats = self._maps[side](vector[None])[0]
-        return mapped if np.isfinite(mapped).all() and mapped.any() else None
+        found: list[Floats | None] = [None] * len(words)
+        for place, word in enumerate(words):
+            with contextlib.suppress(KeyError):  # the language has no n-grams, or the word has none
+                mapped = self._maps[side](self.subwords[side].vector(word)[None])[0]
+                found[place] = mapped if np.isfinite(mapped).all() and mapped.any() else None
+        return found
 
     def save(self, folder: Path) -> None:
         """Write the n-grams of each language as vectors of no words."""
@@ -144,8 +148,7 @@ class FromEncoder:
         encoded = self.encoded(words)
         static = np.zeros_like(encoded)
         for place, known in enumerate(self._subwords.vectors(words, side) if self._subwords else ()):
-            if known is not None:
-                static[place] = known
+            static[place] = 0 if known is None else known
         mixed = mixed_views(unit_rows(static), encoded, self.mixing)
         return [row if row.any() else None for row in mixed]
 
@@ -263,15 +266,13 @@ class PhraseReader:
 
     def vectors(self, phrases: Sequence[str], side: Side) -> list[Floats | None]:
         """The vector of each phrase in the common space; None where a word of it has none."""
-        found = [self._composed(phrase, side) for phrase in phrases]
-        places = [place for place, vector in enumerate(found) if vector is not None]
+        made = [(phrase, self._composed(phrase, side)) for phrase in phrases]
+        found = {phrase: vector for phrase, vector in made if vector is not None}
         encoder = next((reader for reader in self.unknown if isinstance(reader, FromEncoder)), None)
-        if encoder is not None and places:
-            texts = [" ".join(words_of(phrases[place])) for place in places]
-            mixed = encoder.phrase_vectors(texts, [vector for vector in found if vector is not None])
-            for place, vector in zip(places, mixed, strict=True):
-                found[place] = vector
-        return found
+        if encoder is not None and found:
+            texts = [" ".join(words_of(phrase)) for phrase in found]
+            found = dict(zip(found, encoder.phrase_vectors(texts, list(found.values())), strict=True))
+        return [found.get(phrase) for phrase in phrases]
 
     def unknown_words(self, phrase: str, side: Side) -> list[str]:
         """The words of a phrase that have no vector; none for a single word."""
@@ -280,8 +281,7 @@ class PhraseReader:
 
     def _composed(self, phrase: str, side: Side) -> Floats | None:
         """The weighted mean of a phrase's words; a word outside the vocabulary weighs fully."""
-        rows = getattr(self.space, side).key_to_index
-        words = words_of(phrase)
+        words, rows = words_of(phrase), self.space.words(side).key_to_index
         vectors = [vector for word in words if (vector := self._word(word, side)) is not None]
         if len(vectors) < len(words) or not vectors:
             return None
@@ -289,35 +289,34 @@ class PhraseReader:
         return composed(np.array(vectors), composing_weights(known, len(rows)))
 
     def _word(self, word: str, side: Side) -> Floats | None:
-        vocabulary: WordVectors = getattr(self.space, side)
+        vocabulary = self.space.words(side)
         if word in vocabulary:
             return np.asarray(vocabulary.vectors[vocabulary.key_to_index[word]])
         read = (reader.vectors([word], side)[0] for reader in self.unknown)
         return next((vector for vector in read if vector is not None), None)
 
 
-def missing_phrases(lexicon: Lexicon, space: Space) -> dict[Side, list[str]]:
-    """The phrases of a word list (see `Lexicon.as_units`) that the vocabularies lack, each once."""
-    texts = {side: dict.fromkeys(pair[place] for pair in lexicon.pairs) for place, side in enumerate(SIDES)}
-    return {
-        side: [text for text in texts[side] if text not in getattr(space, side) and is_phrase(text)]
-        for side in SIDES
-    }
-
-
 def with_phrases(
-    space: Space, phrases: Mapping[Side, list[str]], compose: Composer, neighbours: int = CSLS_NEIGHBOURS
+    space: Space, lexicon: Lexicon, compose: Composer, neighbours: int = CSLS_NEIGHBOURS
 ) -> tuple[Space, dict[Side, list[str]]]:
-    """A space with phrases after the words of each side, and the phrases that could be composed and added."""
-    added: dict[Side, list[str]] = {}
-    sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
-    terms = dict(zip(SIDES, space.neighbourhoods(neighbours), strict=True)) if any(phrases.values()) else {}
-    for side, texts in phrases.items():
-        vectors = compose(texts, side) if texts else []
-        found = {text: row for text, row in zip(texts, vectors, strict=True) if row is not None}
-        if not found:
-            continue
-        words, others = sides[side], space.target if side == "source" else space.source
+    """A space with the phrases of a word list that it lacks after the words of each side, and these phrases.
+
+    Phrases that cannot be composed are left out; words are spelt as `Lexicon.as_units` spells them.
+    """
+    added: dict[Side, dict[str, Floats]] = {}
+    for place, side in enumerate(SIDES):
+        texts = dict.fromkeys(pair[place] for pair in lexicon.pairs)
+        phrases = [text for text in texts if text not in space.words(side) and is_phrase(text)]
+        vectors = zip(phrases, compose(phrases, side) if phrases else [], strict=True)
+        found = {phrase: vector for phrase, vector in vectors if vector is not None}
+        if found:
+            added[side] = found
+    if not added:
+        return space, {}
+    sides = {side: space.words(side) for side in SIDES}
+    terms: dict[Side, Floats] = dict(zip(SIDES, space.neighbourhoods(neighbours), strict=True))
+    for side, found in added.items():
+        words, others = sides[side], space.words("target" if side == "source" else "source")
         rows = np.array(list(found.values()), np.float32)
         if words.preprocessing[-1:] == ("unit",):
             rows = unit_rows(rows)
@@ -325,12 +324,9 @@ def with_phrases(
         joined = np.concatenate([np.asarray(words.vectors), rows])
         sides[side] = WordVectors([*words.index_to_key, *found], joined, words.preprocessing)
         terms[side] = np.concatenate([terms[side], means])
-        added[side] = list(found)
-    if not added:
-        return space, {}
     wider = Space(sides["source"], sides["target"], space.metric, space.device)
     wider.set_neighbourhoods(terms["source"], terms["target"], neighbours)
-    return wider, added
+    return wider, {side: list(found) for side, found in added.items()}
 
 
 def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Space:
@@ -347,8 +343,8 @@ def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Spac
 
 def with_seed_phrases(translator: Translator) -> Translator:
     """A translator that knows the phrases of its seeds; they change no answer to a word."""
-    words = translator.space
-    space, added = with_phrases(words, missing_phrases(translator.seeds, words), translator.phrase_vectors)
+    space, added = with_phrases(translator.space, translator.seeds, translator.phrase_vectors)
     recorded: dict[str, tuple[str, ...]] = {side: tuple(phrases) for side, phrases in added.items()}
-    provenance = replace(translator.provenance, composed=recorded)
-    return translator.with_parts(space=words, whole_space=space, provenance=provenance)
+    return translator.with_parts(
+        whole_space=space, provenance=replace(translator.provenance, composed=recorded)
+    )

@@ -137,6 +137,25 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(world: PlantedMany, tmp_pat
         )
 
 
+def test_a_trial_that_failed_is_tried_again(
+    world: PlantedMany, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vocabularies = {code: world.vocabularies[code] for code in ("en", "fi")}
+    seeds = {("en", "fi"): world.pairs("en", "fi", 0, 500)}
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a passing fault")
+
+    def aligned() -> ManyLanguages:
+        return align_languages(vocabularies, seeds, C1(**SHORT), checkpoint=tmp_path / "state")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bilex.model.jointly.answer_records", fail)
+        note = aligned().calibrations["en", "fi"].note
+    assert "a passing fault" in note
+    assert aligned().provenance.report.trial.ran
+
+
 def test_many_pairs_of_languages_are_contrasted_a_group_at_a_time(
     world: PlantedMany, monkeypatch: pytest.MonkeyPatch
 ) -> None:
