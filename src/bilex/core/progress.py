@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bilex.core.text import escape_control_characters, safe_console
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
 
 _FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
 
@@ -78,16 +74,15 @@ class BarProgress(Steps):
     """Bars with metrics and the time left, drawn on stderr."""
 
     def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
+        from rich import progress as rich
 
         super().__init__(total, verbose=verbose)
-        self._bars = Bars(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[metrics]}", markup=False),
+        self._bars = rich.Progress(
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TimeRemainingColumn(elapsed_when_finished=True),
+            rich.TextColumn("{task.fields[metrics]}", markup=False),
             console=safe_console(stderr=True),
             transient=True,
         )
@@ -98,8 +93,13 @@ class BarProgress(Steps):
         if not self._bars.tasks:
             self._bars.start()
         task = self._bars.add_task(escape_control_characters(name), total=total, metrics="")
+
+        def advance(steps: float = 1, **metrics: float | int | str) -> None:
+            shown: dict[str, Any] = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
+            self._bars.update(task, advance=steps, **shown)
+
         try:
-            yield _Bar(self._bars, task, self._verbose)
+            yield _Task(advance)
         finally:
             self._bars.remove_task(task)
             if not self._bars.tasks:
@@ -110,25 +110,42 @@ class BarProgress(Steps):
         self._bars.console.print(message, soft_wrap=True)
 
 
-class _Bar:
-    def __init__(self, bars: Bars, task: TaskID, verbose: bool) -> None:
-        self._bars, self._task, self._verbose = bars, task, verbose
-
-    def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
-        """Move on and show metrics."""
-        shown: dict[str, Any] = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
-        self._bars.update(self._task, advance=steps, **shown)
-
-
 class LineProgress(Steps):
     """Plain lines on stderr, for logs."""
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task that reports its end, and before that every half minute how far it is and what is left."""
-        line = _Line(" ".join(name.split()), total, self._verbose)
-        yield line
-        line.report("done")
+        """A task that reports its end, and before that every half minute how far it is and what is left.
+
+        The pace is that since the first step, which may have compiled something.
+        """
+        started = time.monotonic()
+        due, done = started + _FIRST_LINE_SECONDS, 0.0
+        first: tuple[float, float] | None = None
+        latest: dict[str, Any] = {}
+
+        def report(state: str, left: str = "") -> None:
+            shown = f"; {_shown(latest)}" if latest else ""
+            self.log(
+                f"{' '.join(name.split())}: {state} after {time.monotonic() - started:.1f} s{left}{shown}"
+            )
+
+        def advance(steps: float = 1, **metrics: float | int | str) -> None:
+            nonlocal due, done, first
+            done += steps
+            latest.update(metrics if self._verbose else {})
+            now = time.monotonic()
+            first = since, before = first or (now, done)
+            if now < due:
+                return
+            left = ""
+            if total and before < done < total:
+                left = f", about {duration((now - since) * (total - done) / (done - before))} left"
+            due = now + (_LINE_EVERY_SECONDS if left or not total else _FIRST_LINE_SECONDS)
+            report(f"{done / total:.0%}" if total else f"{done:g}", left)
+
+        yield _Task(advance)
+        report("done")
 
     def log(self, message: str) -> None:
         """One line."""
@@ -136,40 +153,11 @@ class LineProgress(Steps):
         sys.stderr.flush()
 
 
-class _Line:
-    def __init__(self, name: str, total: float | None, verbose: bool) -> None:
-        self._name, self._total, self._verbose, self._done = name, total, verbose, 0.0
-        self._started = time.monotonic()
-        self._next = self._started + _FIRST_LINE_SECONDS
-        self._first: tuple[float, float] | None = None
-        self._metrics: dict[str, Any] = {}
-
-    def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
-        """Move on; after some seconds, and then every half minute, report how far it is and what is left.
-
-        The pace is that since the first step, which may have compiled something.
-        """
-        self._done += steps
-        self._metrics.update(metrics if self._verbose else {})
-        now = time.monotonic()
-        self._first = since, before = self._first or (now, self._done)
-        if now < self._next:
-            return
-        left = ""
-        if self._total and before < self._done < self._total:
-            seconds = (now - since) * (self._total - self._done) / (self._done - before)
-            left = f", about {duration(seconds)} left"
-        self._next = now + (_LINE_EVERY_SECONDS if left or not self._total else _FIRST_LINE_SECONDS)
-        self.report(f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}", left)
-
-    def report(self, state: str, left: str = "") -> None:
-        """Write one line."""
-        seconds = time.monotonic() - self._started
-        metrics = f"; {_shown(self._metrics)}" if self._metrics else ""
-        LineProgress().log(f"{self._name}: {state} after {seconds:.1f} s{left}{metrics}")
+class _Task(NamedTuple):
+    advance: Callable[..., None]
 
 
-def _shown(metrics: dict[str, Any]) -> str:
+def _shown(metrics: Mapping[str, Any]) -> str:
     """Metrics as 'loss 0.1234, pairs 5,000'."""
     formats = {float: ".4g", int: ","}
     return ", ".join(f"{name} {value:{formats.get(type(value), '')}}" for name, value in metrics.items())
