@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import bilex
-from bilex.core.progress import BarProgress, LineProgress, Steps
+from bilex.core.progress import Display
 from bilex.core.tables import table
 from bilex.core.text import escape_control_characters, safe_console
 
@@ -49,10 +49,9 @@ def warn(sentence: str) -> None:
     click.secho(escape_control_characters(f"warning: {sentence}"), fg="yellow", err=True)
 
 
-def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
+def progress(steps: int | None = None, *, verbose: bool = False) -> Display:
     """Bars on a terminal, lines elsewhere."""
-    kind = BarProgress if sys.stderr.isatty() else LineProgress
-    return kind(steps, verbose=verbose)
+    return Display(steps, verbose=verbose)
 
 
 def show_facts(facts: dict[str, Any], title: str) -> None:

@@ -27,8 +27,6 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     """The torch device of a name: "auto" (a GPU if there is one), "cpu", "cuda" or another."""
     import torch
 
-    if isinstance(device, torch.device):
-        return device
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -6,9 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bilex.core.text import escape_control_characters, safe_console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 _FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
 
@@ -48,87 +51,67 @@ class Silent:
 SILENT = Silent()
 
 
-class Steps(Progress):
-    """A base of displays: work of several steps reports "Step 2 of 4: ..." at the start of each.
+def _interactive() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
-    `total` is None where the number of steps is not known; `verbose` tasks show metrics such as losses.
+
+class Display(Progress):
+    """Progress on stderr: in a terminal or a notebook bars with the time left, elsewhere plain lines.
+
+    Work of several `steps` reports "Step 2 of 4: ..." at the start of each; None where their number is not
+    known. `verbose` tasks show metrics such as losses.
     """
 
-    def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
-        self._total, self._verbose, self._number = total, verbose, 0
+    def __init__(self, steps: int | None = None, *, verbose: bool = False) -> None:
+        self._steps, self._verbose, self._number = steps, verbose, 0
+        self._bars = _rich_bars() if _interactive() else None
 
     def step(self, name: str) -> None:
         """Begin the next step."""
         self._number += 1
-        of = f" of {self._total}" if self._total else ""
+        of = f" of {self._steps}" if self._steps else ""
         self.log(f"Step {self._number}{of}: {name}")
 
+    def log(self, message: str) -> None:
+        """A line, above the bars if there are any."""
+        if self._bars:
+            self._bars.console.print(message, soft_wrap=True)
+        else:
+            sys.stderr.write(escape_control_characters(message) + "\n")
+            sys.stderr.flush()
 
-def begin_step(progress: Progress, name: str) -> None:
-    """Report that the next step of the work begins, where steps are shown."""
-    if isinstance(progress, Steps):
-        progress.step(name)
-
-
-class BarProgress(Steps):
-    """Bars with metrics and the time left, drawn on stderr."""
-
-    def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
-        from rich import progress as rich
-
-        super().__init__(total, verbose=verbose)
-        self._bars = rich.Progress(
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TimeRemainingColumn(elapsed_when_finished=True),
-            rich.TextColumn("{task.fields[metrics]}", markup=False),
-            console=safe_console(stderr=True),
-            transient=True,
-        )
+    def task(self, name: str, total: float | None = None) -> AbstractContextManager[Task]:
+        """A bar, or lines that report the end, and before that every half minute how far the task is."""
+        return self._bar(self._bars, name, total) if self._bars else self._line(name, total)
 
     @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A bar, drawn as long as the block lasts."""
-        if not self._bars.tasks:
-            self._bars.start()
-        task = self._bars.add_task(escape_control_characters(name), total=total, metrics="")
+    def _bar(self, bars: Bars, name: str, total: float | None) -> Iterator[Task]:
+        if not bars.tasks:
+            bars.start()
+        task = bars.add_task(escape_control_characters(name), total=total, metrics="")
 
         def advance(steps: float = 1, **metrics: float | int | str) -> None:
             shown: dict[str, Any] = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
-            self._bars.update(task, advance=steps, **shown)
+            bars.update(task, advance=steps, **shown)
 
         try:
             yield _Task(advance)
         finally:
-            self._bars.remove_task(task)
-            if not self._bars.tasks:
-                self._bars.stop()
-
-    def log(self, message: str) -> None:
-        """A line above the bars."""
-        self._bars.console.print(message, soft_wrap=True)
-
-
-class LineProgress(Steps):
-    """Plain lines on stderr, for logs."""
+            bars.remove_task(task)
+            if not bars.tasks:
+                bars.stop()
 
     @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task that reports its end, and before that every half minute how far it is and what is left.
-
-        The pace is that since the first step, which may have compiled something.
-        """
+    def _line(self, name: str, total: float | None) -> Iterator[Task]:
+        """The pace is that since the first step, which may have compiled something."""
         started = time.monotonic()
         due, done = started + _FIRST_LINE_SECONDS, 0.0
         first: tuple[float, float] | None = None
         latest: dict[str, Any] = {}
 
         def report(state: str, left: str = "") -> None:
-            shown = f"; {_shown(latest)}" if latest else ""
-            self.log(
-                f"{' '.join(name.split())}: {state} after {time.monotonic() - started:.1f} s{left}{shown}"
-            )
+            seconds, shown = time.monotonic() - started, f"; {_shown(latest)}" if latest else ""
+            self.log(f"{' '.join(name.split())}: {state} after {seconds:.1f} s{left}{shown}")
 
         def advance(steps: float = 1, **metrics: float | int | str) -> None:
             nonlocal due, done, first
@@ -147,10 +130,34 @@ class LineProgress(Steps):
         yield _Task(advance)
         report("done")
 
-    def log(self, message: str) -> None:
-        """One line."""
-        sys.stderr.write(escape_control_characters(message) + "\n")
-        sys.stderr.flush()
+
+def _rich_bars() -> Bars:
+    from rich import progress as rich
+
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeRemainingColumn(elapsed_when_finished=True),
+        rich.TextColumn("{task.fields[metrics]}", markup=False),
+        console=safe_console(stderr=True),
+        transient=True,
+    )
+
+
+def begin_step(progress: Progress, name: str) -> None:
+    """Report that the next step of the work begins, where steps are shown."""
+    if isinstance(progress, Display):
+        progress.step(name)
+
+
+def resolve_progress(override: Progress | bool | None) -> Progress:
+    """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
+    if override is None:
+        override = _interactive()
+    if not isinstance(override, bool):
+        return override
+    return Display() if override else SILENT
 
 
 class _Task(NamedTuple):
@@ -169,13 +176,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def resolve_progress(override: Progress | bool | None) -> Progress:
-    """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
-    bars = sys.stderr.isatty() or "ipykernel" in sys.modules
-    if override is None:
-        override = bars
-    if not isinstance(override, bool):
-        return override
-    return (BarProgress() if bars else LineProgress()) if override else SILENT
