@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import inspect
 import platform
 import re
@@ -15,8 +14,8 @@ import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import progress, show, show_facts
 from bilex.core.errors import BilexError
-from bilex.core.files import opened
 from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
+from bilex.core.reading import UTF16, open_source
 from bilex.core.tables import table
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 _FIRST_WORDS = 8
 _GIGABYTE = 1 << 30
-_HEAD_BYTES = 1 << 16
 _TWO_NUMBERS = re.compile(
     r"(?:.*\s)?" + r"\s+".join([r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"] * 2) + r"\s*"
 )
@@ -125,9 +123,9 @@ def kind_of(path: Path) -> str:
     suffixes = {suffix for known in all_formats() for suffix in known.suffixes} | {".idx", ".dz"}
     if path.suffix.lower() in suffixes - {".txt"}:
         return "dictionary"
-    with opened(path) as file:
-        head = file.read(_HEAD_BYTES)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as spreadsheets save text
+    with open_source(path) as source:
+        head = source.head
+    if head.startswith(UTF16):  # as spreadsheets save text
         return "dictionary"
     text = head.decode("utf-8-sig", "replace")
     if "\0" in text or "\ufffd" in text[:-1]:  # the last character may be cut
