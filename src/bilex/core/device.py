@@ -66,10 +66,12 @@ def with_less_memory(size: int, least: int, work: Callable[[int], Result]) -> Re
 
 def _smaller(size: int, least: int, unit: str, error: Exception) -> int:
     """Half of a block that was too large, or `least`, with a warning; an error if it was that small."""
+    import torch
+
     if size <= least:
         raise BilexError(_TOO_SMALL) from error
     half = max(least, -(-size // 2))
-    sys.modules["torch"].cuda.empty_cache()
+    torch.cuda.empty_cache()
     warnings.warn(
         f"GPU memory is too small for a block of {size:,} {unit}: continuing with {half:,} at a time.",
         BilexWarning,
