@@ -51,7 +51,7 @@ _ANY_PAIRS, _TEXT_SIZE, _TOP = 30, 15, 34
 def command(
     *,
     output: str = "demo-output",
-    method: opt.Method = DEFAULT_METHOD,
+    method: opt.Completed = DEFAULT_METHOD,
     lm: str | None = None,
     device: opt.Device = "auto",
 ) -> None:

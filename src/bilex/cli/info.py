@@ -286,7 +286,9 @@ def _machine() -> dict[str, Any]:
 
 
 @opt.as_command("bilex methods", "bilex methods c1", "bilex methods --json")
-def methods(name: Annotated[str | None, {"type": str, **opt.METHODS}] = None, *, json: bool = False) -> None:
+def methods(
+    name: Annotated[str | None, {"type": str, "shell_complete": opt.complete}] = None, *, json: bool = False
+) -> None:
     """List the alignment methods, or the settings and presets of the method called NAME."""
     chosen = {name: bilex.get_method(name)} if name else bilex.methods()
     if json:

@@ -267,36 +267,25 @@ def _two_codes(text: str) -> tuple[str, str]:
     return codes[0], codes[1]
 
 
-def _completed(find: Callable[[click.Context], Mapping[str, str]]) -> dict[str, Any]:
-    """An option that shells complete to the names, each with an explanation, that a function finds."""
+def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What a shell offers: methods, presets of the method on the line, or formats, with explanations."""
+    if parameter.name in ("method", "name", "preset"):
+        from bilex.aligners import get_method, method_names
 
-    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-        names = find(context).items()
-        return [CompletionItem(name, help=text or None) for name, text in names if name.startswith(typed)]
+        names: Mapping[str, str] = dict.fromkeys(method_names(), "")
+        if parameter.name == "preset":
+            method = context.params.get("method") or DEFAULT_METHOD
+            names = get_method(method).presets if method in names else {}
+    else:
+        from bilex.lexicon.formats import all_formats
 
-    return {"shell_complete": complete}
-
-
-def _methods(context: click.Context) -> Mapping[str, str]:
-    from bilex.aligners import method_names
-
-    return dict.fromkeys(method_names(), "")
-
-
-def _presets(context: click.Context) -> Mapping[str, str]:
-    from bilex.aligners import get_method
-
-    method = context.params.get("method") or DEFAULT_METHOD
-    return get_method(method).presets if method in _methods(context) else {}
+        written = parameter.name == "format"
+        names = {found.name: found.noun for found in all_formats() if found.writable or not written}
+    return [CompletionItem(name, help=text or None) for name, text in names.items() if name.startswith(typed)]
 
 
-def _formats(context: click.Context, writable: bool = False) -> Mapping[str, str]:
-    from bilex.lexicon.formats import all_formats
-
-    return {found.name: found.noun for found in all_formats() if found.writable or not writable}
-
-
-METHODS = _completed(_methods)
+Completed = Annotated[str, {"shell_complete": complete}]
+CompletedOrNone = Annotated[str | None, {"shell_complete": complete}]
 Checkpoint = Annotated[str | None, {"type": _checkpoint}]
 Columns = Annotated[tuple[str, str] | None, {"type": _columns}]
 Device = Annotated[str, {"type": check_device}]
@@ -304,24 +293,20 @@ Direction = Literal["forward", "backward"] | None
 Input = Annotated[str, {"type": InputPath()}]
 InputOrNone = Annotated[str | None, {"type": InputPath()}]
 Inputs = Annotated[tuple[str, ...], {"type": InputPath()}]
-Method = Annotated[str, METHODS]
 Positive = Annotated[int, {"type": IntRange(min=1)}]
 PositiveOrNone = Annotated[int | None, {"type": IntRange(min=1)}]
-Preset = Annotated[str | None, _completed(_presets)]
 RandomSeed = Annotated[int, {"type": _random_seed}]
 Ranks = Annotated[tuple[int, int | None] | None, {"type": _ranks}]
-ReadFormat = Annotated[str | None, _completed(_formats)]
 Retrieval = Literal["csls", "nn"]
 Share = Annotated[float | None, {"type": click.FloatRange(0, 1)}]
 Words = Annotated[tuple[str, ...], {"type": str}]
-WrittenFormat = Annotated[str | None, _completed(functools.partial(_formats, writable=True))]
 
 
 @dataclass(frozen=True)
 class DictionaryLayout:
     """How dictionaries are laid out, where they do not say so themselves."""
 
-    dictionary_format: ReadFormat = None
+    dictionary_format: CompletedOrNone = None
     columns: Columns = None
     delimiter: str | None = None
     split: str | None = None
