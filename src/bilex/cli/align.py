@@ -302,7 +302,7 @@ def _value(text: str, kind: Any) -> Any:
     if types.NoneType in kinds and text.lower() in ("none", "null"):
         return None
     for known, convert in ((bool, click.BOOL), (int, int), (float, float)):
-        if known in kinds:
+        if known in kinds and text:  # click takes nothing for false
             with contextlib.suppress(ValueError, click.BadParameter):
                 return convert(text.replace("_", ""))
     return text
