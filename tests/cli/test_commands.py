@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import inspect
 import io
@@ -275,6 +276,16 @@ def test_info_of_each_kind(files: Files, capsys: Captured) -> None:
     assert model["calibration"]["forward csls"]["words"] >= 40
     for path in (files.source, files.seeds, files.model):
         assert bilex("info", path) == 0
+
+
+def test_info_distinguishes_packed_dictionaries_from_packed_vectors(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(b"dog\tkoira\ncat\tkissa\n"))
+    (tmp_path / "en.vec.gz").write_bytes(gzip.compress(b"2 2\ndog 0.1 0.2\ncat 0.2 0.1\n"))
+    for name, kind in (("pairs.tsv.gz", "dictionary"), ("en.vec.gz", "vectors")):
+        assert bilex("info", tmp_path / name, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["kind"] == kind
+    assert bilex("convert", tmp_path / "pairs.tsv.gz", "-o", tmp_path / "pairs.csv") == 0
+    assert "Wrote 2 pairs" in capsys.readouterr().err
 
 
 def test_info_distinguishes_space_separated_dictionaries_from_vectors(

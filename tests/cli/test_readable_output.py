@@ -38,7 +38,7 @@ def test_lines_say_how_long_is_left(
 
     now = 100.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    with progress.LineProgress().task("Encoding words", 1_000) as task:
+    with progress.Display().task("Encoding words", 1_000) as task:
         now += 14  # the first step compiles, and says nothing about the others
         task.advance(100)
         for _ in range(9):
@@ -49,7 +49,7 @@ def test_lines_say_how_long_is_left(
         "Encoding words: 30% after 22.0 s, about 28 s left",
         "Encoding words: done after 50.0 s",
     ]
-    with progress.LineProgress().task("Measuring") as task:
+    with progress.Display().task("Measuring") as task:
         now += 6
         task.advance(3)
     assert capsys.readouterr().err.splitlines() == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import os
 import signal
@@ -55,16 +56,18 @@ def run(arguments: Sequence[str]) -> int:
             warnings.catch_warnings(),
             commands.make_context("bilex", list(arguments), obj=tuple(arguments)) as context,
         ):
-            _show_own_warnings_plainly()
+            warnings.showwarning = functools.partial(_show_warning, warnings.showwarning)
             result = commands.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else OK
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except (KeyboardInterrupt, click.Abort) as sign:
-        terminated = isinstance(sign, Terminated)
-        _report(f"{'terminated' if terminated else 'interrupted'}; no output was left half-written.")
-        return TERMINATED if terminated else INTERRUPTED
+    except Terminated:
+        _report("terminated; no output was left half-written.")
+        return TERMINATED
+    except (KeyboardInterrupt, click.Abort):
+        _report("interrupted; no output was left half-written.")
+        return INTERRUPTED
     except OSError as error:
         return _output_failed(error)
     except UnicodeEncodeError as error:
@@ -91,17 +94,12 @@ def _report(sentence: str) -> None:
         sys.stderr.write(f"bilex: {escape_control_characters(sentence)}\n")
 
 
-def _show_own_warnings_plainly() -> None:
+def _show_warning(before: Any, message: Any, category: type[Warning], *place: Any, **rest: Any) -> None:
     """Write warnings of bilex as sentences, without the place in the code that Python would add."""
-    before = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
-        if issubclass(category, BilexWarning):
-            _report(f"warning: {message}")
-        else:
-            before(message, category, *place, **rest)
-
-    warnings.showwarning = show
+    if issubclass(category, BilexWarning):
+        _report(f"warning: {message}")
+    else:
+        before(message, category, *place, **rest)
 
 
 def _output_failed(error: OSError) -> int:

@@ -21,28 +21,19 @@ import click
 
 import bilex
 from bilex.cli import options as opt
-from bilex.cli.console import answers_table, interruptible, progress, show, show_confidences, show_facts, warn
+from bilex.cli.console import answers_table, progress, show, show_confidences, show_facts, warn
 from bilex.cli.setup import ProjectCommand
 from bilex.core.errors import BilexError, nearest_name, optional_library
-from bilex.core.files import check_writable
 from bilex.core.languages import two_languages
 from bilex.encoders.settings import DEFAULT_MIXING, OFFLINE_ENCODER, PRESETS
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from bilex.aligners import Aligner
-    from bilex.encoders.settings import C2
-    from bilex.lexicon import Lexicon
-    from bilex.model import Translator
     from bilex.model.refine import Refinement
-    from bilex.vectors import WordVectors
 
 _SHOWN_WORDS = 8
 _SHOWN_MISSING = 5  # of each language
-_TRUTHS = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
 _HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SECONDS = 5
@@ -71,10 +62,10 @@ def command(
     output: str | None = None,
     force: bool = False,
     dry_run: bool = False,
-    method: opt.Method = DEFAULT_METHOD,
+    method: opt.Completed = DEFAULT_METHOD,
     lm: str | None = None,
     lambda_: str | None = None,
-    preset: opt.Preset = None,
+    preset: opt.CompletedOrNone = None,
     tuning: Literal["auto", "paper", "light"] | None = None,
     limit: opt.Positive = 200_000,
     device: opt.Device = "auto",
@@ -83,7 +74,7 @@ def command(
     target_language: str | None = None,
     keep_case: bool = False,
     set_: tuple[str, ...] = (),
-    checkpoint: str | None = None,
+    checkpoint: opt.Checkpoint = None,
     calibrate: bool = True,
     verbose: bool = False,
     config: str | None = None,
@@ -129,10 +120,8 @@ def command(
         if output is None:
             raise click.UsageError("Missing option '-o': name the model folder to write.")
         opt.check_model_output(output, force)
-    if checkpoint:
-        check_writable(Path(checkpoint) / "aligner")
     encoder = _encoder(lm, lambda_, tuning)
-    chosen = parse_settings(bilex.get_method(method), (*([f"preset={preset}"] if preset else []), *set_))
+    chosen = parse_settings(bilex.get_method(method), (f"preset={preset}", *set_) if preset else set_)
     aligner = bilex.get_method(method)(**{"device": device, "seed": random_seed, **chosen})
     started = time.monotonic()
     lowercase = not keep_case
@@ -150,21 +139,35 @@ def command(
     target = opt.read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None and len(lexicon):
         opt.check_coverage(lexicon, source, target)
-    _warn_of_missing([*corrected, *wrong], source, target)
+    for decided_pairs in (*corrected, *wrong):
+        _warn_of_missing(decided_pairs, source, target)
     if output is None or dry_run:
-        _show_plan({"method": method, "language_model": lm}, languages, source, target, lexicon, json)
+        plan: dict[str, Any] = {
+            "source_language": languages[0],
+            "target_language": languages[1],
+            "source_words": len(source),
+            "target_words": len(target),
+            "dimensions": [source.dim, target.dim],
+            "method": method,
+            "language_model": lm,
+            **({} if lexicon is None else _seeds_plan(lexicon, source, target)),
+        }
+        if json:
+            opt.write_json_line(plan, indent=2)
+            return
+        facts = {name: value for name, value in plan.items() if value and not name.startswith("seed_pairs")}
+        show_facts(facts, "A dry run: nothing was written. A fit would work on this:")
         return
-    with interruptible(checkpoint, listener):
-        translator = bilex.Translator(aligner, encoder=encoder).fit(
-            source,
-            target,
-            learned,
-            calibrate=calibrate,
-            lowercase=lowercase,
-            languages=languages,
-            progress=listener,
-            checkpoint=checkpoint,
-        )
+    translator = bilex.Translator(aligner, encoder=encoder).fit(
+        source,
+        target,
+        learned,
+        calibrate=calibrate,
+        lowercase=lowercase,
+        languages=languages,
+        progress=listener,
+        checkpoint=checkpoint,
+    )
     refinement = None
     if decided is not None:
         listener.step("learning from corrections")
@@ -175,8 +178,7 @@ def command(
     _report(translator, output, time.monotonic() - started, json, refinement)
 
 
-def _encoder(lm: str | None, mixing: str | None, tuning: Any) -> C2 | None:
-    """The settings of stage C2 that the options describe; None without a language model."""
+def _encoder(lm: str | None, mixing: str | None, tuning: Any) -> bilex.C2 | None:
     if lm is None:
         if mixing is not None or tuning is not None:
             given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
@@ -190,16 +192,17 @@ def _encoder(lm: str | None, mixing: str | None, tuning: Any) -> C2 | None:
     return bilex.C2(lm, mixing=weight, preset=tuning or "auto")
 
 
-def _joined(seeds: list[Lexicon], decisions: list[Lexicon]) -> Lexicon | None:
+def _joined(seeds: list[bilex.Lexicon], decisions: list[bilex.Lexicon]) -> bilex.Lexicon | None:
     """Several lists of seeds as one, corrected by decisions; None if there is neither."""
     if not (seeds or decisions):
         return None
-    first, *others = seeds or [bilex.Lexicon([], "no seeds")]
-    joined = functools.reduce(operator.add, others, first)
+    joined = functools.reduce(operator.add, seeds or [bilex.Lexicon([], "no seeds")])
     return functools.reduce(bilex.Lexicon.corrected, decisions, joined)
 
 
-def _split(lexicon: Lexicon | None, decided: Lexicon | None) -> tuple[Lexicon | None, Lexicon | None]:
+def _split(
+    lexicon: bilex.Lexicon | None, decided: bilex.Lexicon | None
+) -> tuple[bilex.Lexicon | None, bilex.Lexicon | None]:
     """What the fit learns from, and the corrections by which its model is refined.
 
     Where the corrections outnumber the seeds, the fit learns from all pairs alike.
@@ -211,55 +214,34 @@ def _split(lexicon: Lexicon | None, decided: Lexicon | None) -> tuple[Lexicon | 
     return (lexicon, None) if len(rest) < len(decided.pairs) else (rest, decided)
 
 
-def _warn_of_missing(decisions: list[Lexicon], source: WordVectors, target: WordVectors) -> None:
-    """Name every pair of the corrections and rejections that does nothing, because a word has no vector."""
-    for decided in decisions:
-        given = decided.as_units(source.key_to_index, target.key_to_index)
-        pairs = (*given.pairs, *given.rejected)
-        missing = [f"{a}–{b}" for a, b in pairs if a not in source or b not in target]
-        if missing:
-            why = f"{len(missing)} pairs have no effect, because a word has no vector"
-            warn(f"{decided.name}: {why}: {', '.join(missing)}.")
+def _warn_of_missing(decided: bilex.Lexicon, source: bilex.WordVectors, target: bilex.WordVectors) -> None:
+    """Name every correction or rejection that does nothing, because a word has no vector."""
+    given = decided.as_units(source.key_to_index, target.key_to_index)
+    pairs = (*given.pairs, *given.rejected)
+    missing = [f"{a}–{b}" for a, b in pairs if a not in source or b not in target]
+    if missing:
+        why = f"{len(missing)} pairs have no effect, because a word has no vector"
+        warn(f"{decided.name}: {why}: {', '.join(missing)}.")
 
 
-def _show_plan(
-    chosen: dict[str, Any],
-    languages: opt.Languages,
-    source: WordVectors,
-    target: WordVectors,
-    lexicon: Lexicon | None,
-    as_json: bool,
-) -> None:
-    """Show what a fit would work on."""
-    plan: dict[str, Any] = {
-        "source_language": languages[0],
-        "target_language": languages[1],
-        "source_words": len(source),
-        "target_words": len(target),
-        "dimensions": [source.dim, target.dim],
-        **chosen,
+def _seeds_plan(
+    lexicon: bilex.Lexicon, source: bilex.WordVectors, target: bilex.WordVectors
+) -> dict[str, Any]:
+    lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
+    coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
+    return {
+        "seeds": lexicon.name,
+        "seed_pairs": len(lexicon),
+        "seed_pairs_covered": coverage.covered,
+        "coverage": coverage.sentence(),
+        "rejected_pairs": len(lexicon.rejected),
+        "missing_source_words": coverage.source_missing[:_SHOWN_MISSING],
+        "missing_target_words": coverage.target_missing[:_SHOWN_MISSING],
     }
-    if lexicon is not None:
-        lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
-        coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
-        plan |= {
-            "seeds": lexicon.name,
-            "seed_pairs": len(lexicon),
-            "seed_pairs_covered": coverage.covered,
-            "coverage": coverage.sentence(),
-            "rejected_pairs": len(lexicon.rejected),
-            "missing_source_words": coverage.source_missing[:_SHOWN_MISSING],
-            "missing_target_words": coverage.target_missing[:_SHOWN_MISSING],
-        }
-    if as_json:
-        opt.write_json_line(plan, indent=2)
-        return
-    facts = {name: value for name, value in plan.items() if value and not name.startswith("seed_pairs")}
-    show_facts(facts, "A dry run: nothing was written. A fit would work on this:")
 
 
 def _report(
-    translator: Translator, output: str, seconds: float, as_json: bool, refinement: Refinement | None
+    translator: bilex.Translator, output: str, seconds: float, as_json: bool, refinement: Refinement | None
 ) -> None:
     """A few translations, what the held-out seeds say, and what to do next."""
     from bilex.model.provenance import example_words, sentences
@@ -319,12 +301,10 @@ def _value(text: str, kind: Any) -> Any:
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     if types.NoneType in kinds and text.lower() in ("none", "null"):
         return None
-    if bool in kinds:
-        return _TRUTHS.get(text.lower(), text)
-    for number in (int, float):
-        if number in kinds:
-            with contextlib.suppress(ValueError):
-                return number(text.replace("_", ""))
+    for known, convert in ((bool, click.BOOL), (int, int), (float, float)):
+        if known in kinds and text:  # click takes nothing for false
+            with contextlib.suppress(ValueError, click.BadParameter):
+                return convert(text.replace("_", ""))
     return text
 
 

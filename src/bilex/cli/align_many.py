@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import bilex
 from bilex.cli import options as opt
 from bilex.cli.align import parse_settings
-from bilex.cli.console import interruptible, progress, show, warn
+from bilex.cli.console import progress, show, warn
 from bilex.core.errors import BilexError
-from bilex.core.files import check_writable
 from bilex.core.languages import language_name, language_of_file
 from bilex.core.typed_json import plain
 
 if TYPE_CHECKING:
     from bilex.core.progress import Progress
-    from bilex.model.many import ManyLanguages
     from bilex.model.storage import StoredModel
 
 
@@ -40,7 +38,7 @@ def command(
     frequent: opt.Positive = 20_000,
     keep_case: bool = False,
     calibrate: bool = True,
-    checkpoint: str | None = None,
+    checkpoint: opt.Checkpoint = None,
     device: opt.Device = "auto",
     random_seed: opt.RandomSeed = 0,
     json: bool = False,
@@ -72,32 +70,27 @@ def command(
     from bilex.model.jointly import align_languages
     from bilex.model.many import read_dictionaries
 
-    if checkpoint:
-        check_writable(Path(checkpoint) / "aligner")
     chosen = parse_settings(bilex.C1, (f"preset={preset}", *set_))
     names = _codes(vectors, codes)
     lowercase = not keep_case
     seeds = read_dictionaries(seeds_dir, names, lambda path, two: layout.read(str(path), lowercase, two))
     check_connected(names, [two for two, lexicon in seeds.items() if len(lexicon)])
     listener = progress()
-    words = {
-        code: opt.read_vectors(path, limit, lowercase, listener)
-        for code, path in zip(names, vectors, strict=True)
-    }
+    files = zip(names, vectors, strict=True)
+    words = {code: opt.read_vectors(path, limit, lowercase, listener) for code, path in files}
     for (a, b), lexicon in seeds.items():
         if len(lexicon):
             opt.check_coverage(lexicon, words[a], words[b])
-    with interruptible(checkpoint, listener):
-        many = align_languages(
-            words,
-            seeds,
-            bilex.C1(**{**chosen, "device": device, "seed": random_seed}),
-            frequent=frequent,
-            calibrated=calibrate,
-            lowercase=lowercase,
-            progress=listener,
-            checkpoint=Path(checkpoint) if checkpoint else None,
-        )
+    many = align_languages(
+        words,
+        seeds,
+        bilex.C1(**{**chosen, "device": device, "seed": random_seed}),
+        frequent=frequent,
+        calibrated=calibrate,
+        lowercase=lowercase,
+        progress=listener,
+        checkpoint=Path(checkpoint) if checkpoint else None,
+    )
     _save(many, output, json, listener)
 
 
@@ -129,60 +122,50 @@ def _codes(vectors: Sequence[str], codes: str | None) -> list[str]:
     """The code of each file's language, as given or as its name says."""
     if len(vectors) < 2:
         raise BilexError("align-many needs the vectors of at least two languages.")
-    names = (
-        [name.strip() for name in codes.split(",")] if codes else [language_of_file(v) or "" for v in vectors]
-    )
+    names = [language_of_file(path) or "" for path in vectors]
+    if codes:
+        names = [name.strip() for name in codes.split(",")]
     if len(names) != len(vectors):
         raise BilexError(f"--codes {codes}: names {len(names)} languages for {len(vectors)} files.")
     for name, path in zip(names, vectors, strict=True):
         if not name:
-            raise BilexError(
-                f"{path}: its name does not say which language it is; give all with --codes en,fi,…."
-            )
+            unknown = "its name does not say which language it is"
+            raise BilexError(f"{path}: {unknown}; give all with --codes en,fi,….")
         if names.count(name) > 1:
-            raise BilexError(
-                f"two files are of the language '{name}'; give each language once, or name them with --codes."
-            )
+            advice = "give each language once, or name them with --codes"
+            raise BilexError(f"two files are of the language '{name}'; {advice}.")
     return names
 
 
-def _held_out(found: StoredModel | ManyLanguages) -> dict[tuple[str, str], list[float]]:
-    """P@1 of held-out seeds, forward and backward, by two languages."""
-    return {
-        two: [
-            round(part.accuracy, 4) for (_, retrieval), part in learned.parts.items() if retrieval == "csls"
-        ]
-        for two, learned in found.calibrations.items()
-        if learned.parts
-    }
-
-
-def summary(found: StoredModel | ManyLanguages) -> dict[str, Any]:
-    """What a model of many languages is, for people and for JSON."""
-    made = found.provenance
+def summary(found: StoredModel | bilex.ManyLanguages) -> dict[str, Any]:
+    """What a model of many languages is, for people and for JSON; P@1 is that of either direction."""
+    held_out: dict[str, list[float]] = {}
+    for (a, b), learned in found.calibrations.items():
+        for (_, retrieval), part in learned.parts.items():
+            if retrieval == "csls":
+                held_out.setdefault(f"{a}-{b}", []).append(round(part.accuracy, 4))
     return {
         "languages": dict(found.words),
         "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in found.seeds.items()},
-        "held_out_p@1": {f"{a}-{b}": shares for (a, b), shares in _held_out(found).items()},
-        "method": made.method,
-        "report": plain(made.report),
+        "held_out_p@1": held_out,
+        "method": found.provenance.method,
+        "report": plain(found.provenance.report),
     }
 
 
-def _save(many: ManyLanguages, output: str, as_json: bool, listener: Progress) -> None:
+def _save(many: bilex.ManyLanguages, output: str, as_json: bool, listener: Progress) -> None:
     """Write a model; report what was made, and what to do next."""
     from bilex.model.provenance import example_words
 
     many.save(output, progress=listener)
+    found = summary(many)
     if as_json:
-        opt.write_json_line({"model": output, **summary(many)}, indent=2)
+        opt.write_json_line({"model": output, **found}, indent=2)
         return
-    for two, (forward, backward) in _held_out(many).items():
-        a, b = map(language_name, two)
-        show(
-            f"Held-out seeds: the first answer is right for {forward:.0%} ({a} to {b}) and {backward:.0%} "
-            f"({b} to {a})."
-        )
+    for two, (forward, backward) in found["held_out_p@1"].items():
+        a, b = map(language_name, two.split("-"))
+        shares = f"{forward:.0%} ({a} to {b}) and {backward:.0%} ({b} to {a})"
+        show(f"Held-out seeds: the first answer is right for {shares}.")
     names = ", ".join(f"{language_name(code)} {words:,}" for code, words in many.words.items())
     first, second = many.languages[:2]
     vocabulary = many.vocabularies[first].index_to_key

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bilex.core.progress import BarProgress, LineProgress, Progress, Steps
+import bilex
+from bilex.core.progress import Display
 from bilex.core.tables import table
 from bilex.core.text import escape_control_characters, safe_console
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from bilex.model import Answer, Translator
+    from bilex.model import Answer
 
 _WIDTH_IN_PIPES = 160
 
@@ -50,21 +49,9 @@ def warn(sentence: str) -> None:
     click.secho(escape_control_characters(f"warning: {sentence}"), fg="yellow", err=True)
 
 
-def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
+def progress(steps: int | None = None, *, verbose: bool = False) -> Display:
     """Bars on a terminal, lines elsewhere."""
-    kind = BarProgress if sys.stderr.isatty() else LineProgress
-    return kind(steps, verbose=verbose)
-
-
-@contextmanager
-def interruptible(checkpoint: str | None, listener: Progress) -> Iterator[None]:
-    """Where Ctrl-C ends the work inside, report what a checkpoint has kept of it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if checkpoint and Path(checkpoint).exists():
-            listener.log(f"What was finished is in {checkpoint}; run the same command to continue from it.")
-        raise
+    return Display(steps, verbose=verbose)
 
 
 def show_facts(facts: dict[str, Any], title: str) -> None:
@@ -100,7 +87,7 @@ def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: 
     return table([*headings, "score", "confidence"], rows, title, left=2)
 
 
-def show_confidences(translator: Translator) -> None:
+def show_confidences(translator: bilex.Translator) -> None:
     """Report how far the confidences can be trusted, one sentence per direction."""
     parts = translator.calibration.parts
     for (direction, retrieval), part in parts.items():

@@ -31,7 +31,7 @@ def command(
     output: str | None = None,
     format: str | None = None,
     kind: Literal["auto", "vectors", "dictionary"] = "auto",
-    from_: opt.ReadFormat = None,
+    from_: opt.CompletedOrNone = None,
     columns: opt.Columns = None,
     delimiter: str | None = None,
     split: str | None = None,

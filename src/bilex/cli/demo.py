@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -21,11 +22,8 @@ from bilex.core.tables import table
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from bilex.evaluation import Evaluation
-    from bilex.lexicon import Entry, Lexicon
-    from bilex.vectors import WordVectors
+    from bilex.lexicon import Entry
 
 _SHOWN_WORDS, _LISTED_ENTRIES = 12, 200
 _SHORTEST = 4
@@ -53,7 +51,7 @@ _ANY_PAIRS, _TEXT_SIZE, _TOP = 30, 15, 34
 def command(
     *,
     output: str = "demo-output",
-    method: opt.Method = DEFAULT_METHOD,
+    method: opt.Completed = DEFAULT_METHOD,
     lm: str | None = None,
     device: opt.Device = "auto",
 ) -> None:
@@ -142,7 +140,6 @@ def _activation() -> list[str]:
 
 
 def _scores(name: str, result: Evaluation) -> list[tuple[str, ...]]:
-    """P@1 and P@5 of a model in both directions."""
     rows: list[tuple[str, ...]] = []
     for direction, found in (("English to Finnish", result.forward), ("Finnish to English", result.backward)):
         for search, metrics in (("nn", found.nn), ("csls", found.csls)):
@@ -152,7 +149,7 @@ def _scores(name: str, result: Evaluation) -> list[tuple[str, ...]]:
     return rows
 
 
-def drawn_pairs(test: Lexicon) -> dict[tuple[str, str], str]:
+def drawn_pairs(test: bilex.Lexicon) -> dict[tuple[str, str], str]:
     """The pairs to draw, each with the colour of its topic; other pairs where there are none."""
     known = set(test.pairs)
     topics = {
@@ -225,8 +222,8 @@ def _page(
     name: str,
     scores: Sequence[Sequence[str]],
     entries: Sequence[Entry],
-    test: Lexicon,
-    spaces: Mapping[str, tuple[WordVectors, WordVectors]],
+    test: bilex.Lexicon,
+    spaces: Mapping[str, tuple[bilex.WordVectors, bilex.WordVectors]],
 ) -> str:
     """The page of results: one file, nothing from outside."""
     pairs = drawn_pairs(test)

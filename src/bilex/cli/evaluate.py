@@ -59,15 +59,13 @@ def command(
     Advanced:
         --bootstrap: How many resamplings the intervals come from; 0 for no intervals.
     """
-    for wrong, sentence in (
-        (test_dictionary and tests, "a test dictionary and --tests were given; give one of the two."),
-        (plot and not tests, "--plot draws the matrix of --tests; give a folder of test dictionaries."),
-        (words and (test_dictionary or tests), "--words is for an evaluation without a dictionary."),
-        (
-            tests and (from_ or to),
-            "--tests scores every pair of its dictionaries; leave out --from and --to.",
-        ),
-    ):
+    faults = {
+        "a test dictionary and --tests were given; give one of the two.": test_dictionary and tests,
+        "--plot draws the matrix of --tests; give a folder of test dictionaries.": plot and not tests,
+        "--words is for an evaluation without a dictionary.": words and (test_dictionary or tests),
+        "--tests scores every pair of its dictionaries; leave out --from and --to.": tests and (from_ or to),
+    }
+    for sentence, wrong in faults.items():
         if wrong:
             raise BilexError(sentence)
     if tests is not None:

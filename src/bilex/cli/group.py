@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import bilex
 from bilex.core.errors import BilexError, nearest_name
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
@@ -60,9 +57,9 @@ class LazyCommands(click.Group):
     """A group that imports a command's module when it is called, not for the list of commands.
 
     `summaries` has one sentence per command, in the order a user meets them; a command without one is not
-    listed. A command is `command` in a
-    module whose name is `modules` and the command's name, or is found at its place in `homes`. Commands that
-    other distributions register in the entry-point group `plugins` follow; they cannot replace others.
+    listed. A command is `command` in a module whose name is `modules` and the command's name, or is found at
+    its place in `homes`. Commands that other distributions register in the entry-point group `plugins`
+    follow; they cannot replace others.
     """
 
     def __init__(
@@ -77,26 +74,43 @@ class LazyCommands(click.Group):
         super().__init__(**rest)
         self.summaries, self.modules, self.homes, self.plugins = summaries, modules, homes or {}, plugins
 
+    def _registered(self) -> dict[str, Any]:
+        if self.plugins is None:
+            return {}
+        from importlib.metadata import entry_points
+
+        found = entry_points(group=self.plugins)
+        return {point.name: point for point in found if point.name not in self.summaries}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order a user meets them."""
         return [*(name for name, summary in self.summaries.items() if summary), *self._registered()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
+        found: click.Command | None = None
         if cmd_name in self.summaries:
             home = self.homes.get(cmd_name, f"{cmd_name.replace('-', '_')}.command")
             module, _, attribute = (self.modules + home).rpartition(".")
-            command: click.Command = getattr(importlib.import_module(module), attribute)
-            return command
-        registered = self._registered().get(cmd_name)
-        return _load(registered) if registered else None
+            found = getattr(importlib.import_module(module), attribute)
+        elif point := self._registered().get(cmd_name):
+            try:
+                found = point.load()
+            except (ImportError, AttributeError) as error:
+                raise BilexError(
+                    f"the command '{cmd_name}' ({point.value}) cannot be imported: {error}; "
+                    "install the distribution that provides it again."
+                ) from error
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, written without importing any of this group's own."""
-        others = {name: _load(found).get_short_help_str(100) for name, found in self._registered().items()}
+        rows = []
+        for name in self.list_commands(ctx):
+            command = None if name in self.summaries else self.get_command(ctx, name)
+            rows.append((name, command.get_short_help_str(100) if command else self.summaries[name]))
         with formatter.section("Commands"):
-            listed = {**self.summaries, **others}
-            formatter.write_dl([(name, listed[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -113,26 +127,6 @@ class LazyCommands(click.Group):
             hint = nearest_name(name, self.list_commands(ctx)) or f" See '{ctx.command_path} --help'."
             raise click.UsageError(f"There is no command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
-
-    def _registered(self) -> dict[str, EntryPoint]:
-        """The commands of other distributions by name."""
-        if self.plugins is None:
-            return {}
-        from importlib.metadata import entry_points
-
-        found = entry_points(group=self.plugins)
-        return {point.name: point for point in found if point.name not in self.summaries}
-
-
-def _load(found: EntryPoint) -> click.Command:
-    try:
-        command: click.Command = found.load()
-    except (ImportError, AttributeError) as error:
-        raise BilexError(
-            f"the command '{found.name}' ({found.value}) cannot be imported: {error}; "
-            "install the distribution that provides it again."
-        ) from error
-    return command
 
 
 commands = click.version_option(bilex.__version__, prog_name="bilex")(

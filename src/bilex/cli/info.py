@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import inspect
 import platform
 import re
@@ -15,18 +14,16 @@ import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import progress, show, show_facts
 from bilex.core.errors import BilexError
-from bilex.core.files import opened
 from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
+from bilex.core.reading import UTF16, open_source
 from bilex.core.tables import table
 
 if TYPE_CHECKING:
-    from bilex.lexicon import Lexicon
     from bilex.model.provenance import Provenance
     from bilex.model.storage import StoredModel
 
 _FIRST_WORDS = 8
 _GIGABYTE = 1 << 30
-_HEAD_BYTES = 1 << 16
 _TWO_NUMBERS = re.compile(
     r"(?:.*\s)?" + r"\s+".join([r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"] * 2) + r"\s*"
 )
@@ -83,7 +80,16 @@ def command(
     if doubtful:
         _show_doubtful(path, kind, k, json)
         return
-    if kind in ("model", "many"):
+    if kind == "vectors":
+        found = _vectors(path, limit)
+    elif kind == "dictionary":
+        lexicon = layout.read(path, not keep_case)
+        found = _dictionary(lexicon)
+        if source and target:
+            listener = progress()
+            sides = (opt.read_vectors(side, limit, not keep_case, listener) for side in (source, target))
+            found |= _coverage(lexicon, *sides)
+    else:
         from bilex.cli.align_many import summary
         from bilex.model.provenance import Provenance
         from bilex.model.storage import StoredModel
@@ -99,13 +105,6 @@ def command(
         else:
             found, title = summary(model), f"{path}: model of {len(model.words)} languages"
         found["checksums_compared"] = verify
-    elif kind == "vectors":
-        found = _vectors(path, limit)
-    else:
-        lexicon = layout.read(path, not keep_case)
-        found = _dictionary(lexicon)
-        if source and target:
-            found |= _coverage(lexicon, source, target, limit, not keep_case)
     _show({"path": path, "kind": kind, **found} if json else found, title, json)
 
 
@@ -124,9 +123,9 @@ def kind_of(path: Path) -> str:
     suffixes = {suffix for known in all_formats() for suffix in known.suffixes} | {".idx", ".dz"}
     if path.suffix.lower() in suffixes - {".txt"}:
         return "dictionary"
-    with opened(path) as file:
-        head = file.read(_HEAD_BYTES)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as spreadsheets save text
+    with open_source(path) as source:
+        head = source.head
+    if head.startswith(UTF16):  # as spreadsheets save text
         return "dictionary"
     text = head.decode("utf-8-sig", "replace")
     if "\0" in text or "\ufffd" in text[:-1]:  # the last character may be cut
@@ -135,7 +134,7 @@ def kind_of(path: Path) -> str:
     return "dictionary" if lines and not any(map(_TWO_NUMBERS.fullmatch, lines)) else "vectors"
 
 
-def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
+def _show(found: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
         opt.write_json_line(found, indent=2)
     else:
@@ -193,7 +192,6 @@ def _bytes(folder: Path) -> int:
 
 
 def _show_doubtful(path: str, kind: str, count: int, as_json: bool) -> None:
-    """The seeds of a model that it finds least likely."""
     from bilex.model.answers import doubtful_seeds
 
     if kind != "model":
@@ -212,7 +210,6 @@ def _show_doubtful(path: str, kind: str, count: int, as_json: bool) -> None:
 
 
 def _vectors(path: str, limit: int | None) -> dict[str, Any]:
-    """Words, dimension, preprocessing, and all that the reader left out."""
     from bilex.vectors.stored import row_norms
 
     vectors = opt.read_vectors(path, limit, False, progress())
@@ -231,8 +228,7 @@ def _vectors(path: str, limit: int | None) -> dict[str, Any]:
     }
 
 
-def _dictionary(lexicon: Lexicon) -> dict[str, Any]:
-    """Pairs and words."""
+def _dictionary(lexicon: bilex.Lexicon) -> dict[str, Any]:
     report, translations = lexicon.report, lexicon.translations()
     return {
         "pairs": len(lexicon),
@@ -246,13 +242,8 @@ def _dictionary(lexicon: Lexicon) -> dict[str, Any]:
     }
 
 
-def _coverage(
-    lexicon: Lexicon, source: str, target: str, limit: int | None, lowercase: bool
-) -> dict[str, Any]:
-    """How much of a dictionary two vocabularies cover."""
-    listener = progress()
-    left, right = (opt.read_vectors(side, limit, lowercase, listener) for side in (source, target))
-    coverage = lexicon.coverage(left.key_to_index, right.key_to_index)
+def _coverage(lexicon: bilex.Lexicon, source: bilex.WordVectors, target: bilex.WordVectors) -> dict[str, Any]:
+    coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
     return {
         "covered_pairs": coverage.covered,
         "coverage": coverage.fraction,
@@ -263,7 +254,6 @@ def _coverage(
 
 
 def _machine() -> dict[str, Any]:
-    """The processor, memory, GPU and libraries as plain values."""
     import torch
 
     from bilex.search.low_precision.operands import precisions
@@ -296,7 +286,9 @@ def _machine() -> dict[str, Any]:
 
 
 @opt.as_command("bilex methods", "bilex methods c1", "bilex methods --json")
-def methods(name: Annotated[str | None, {"type": str, **opt.METHODS}] = None, *, json: bool = False) -> None:
+def methods(
+    name: Annotated[str | None, {"type": str, "shell_complete": opt.complete}] = None, *, json: bool = False
+) -> None:
     """List the alignment methods, or the settings and presets of the method called NAME."""
     chosen = {name: bilex.get_method(name)} if name else bilex.methods()
     if json:
@@ -309,10 +301,10 @@ def methods(name: Annotated[str | None, {"type": str, **opt.METHODS}] = None, *,
         return
     method = chosen[name]
     explained, settings = explanations(method), method.settings_fields()
-    rows = [
-        (key, "by preset" if default is None and method.presets else str(default), explained.get(key, ""))
-        for key, default in settings.items()
-    ]
+    rows = []
+    for key, default in settings.items():
+        shown = "by preset" if default is None and method.presets else str(default)
+        rows.append((key, shown, explained.get(key, "")))
     show(table(("setting", "default", "what it is"), rows, f"{name}: {method.summary}"))
     if method.presets:
         show(table(("preset", "what it is"), method.presets.items(), "--preset"))
@@ -333,12 +325,9 @@ def explanations(method: type[Any]) -> dict[str, str]:
 
 
 def _described(method: Any) -> dict[str, Any]:
+    facts = ("summary", "needs_seeds", "fewest_pairs", "equal_dimensions", "metric")
     return {
-        "summary": method.summary,
-        "needs_seeds": method.needs_seeds,
-        "fewest_pairs": method.fewest_pairs,
-        "equal_dimensions": method.equal_dimensions,
-        "metric": method.metric,
+        **{name: getattr(method, name) for name in facts},
         "settings": method.settings_fields(),
         "explanations": explanations(method),
         "presets": method.presets,

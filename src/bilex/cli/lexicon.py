@@ -57,7 +57,7 @@ def command(
     model: str,
     *,
     output: str | None = None,
-    format: opt.WrittenFormat = None,
+    format: opt.CompletedOrNone = None,
     k: opt.Positive = 1,
     direction: Literal["forward", "backward", "both"] | None = None,
     reverse: bool = False,

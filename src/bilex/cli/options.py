@@ -26,7 +26,7 @@ from click import IntRange
 from click.shell_completion import CompletionItem
 
 import bilex
-from bilex.cli.console import warn
+from bilex.cli.console import note, warn
 from bilex.core.errors import BilexError
 from bilex.core.files import check_input, check_not_an_input, check_writable, restore
 from bilex.core.languages import code_of
@@ -37,10 +37,7 @@ from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from bilex.core.progress import Progress
-    from bilex.lexicon import Lexicon
-    from bilex.model import Translator
     from bilex.model.filters import Keep
-    from bilex.vectors import WordVectors
 
 Languages = tuple[str | None, str | None]
 _HARDLY_ANY, FEW = 0.02, 0.5  # shares of pairs that the vectors cover
@@ -115,9 +112,19 @@ def _shared() -> dict[str, _Described]:
 
 
 class Command(click.Command):
-    """A command whose help lists its options in sections."""
+    """A command whose help lists its options in sections, and which says what a checkpoint has kept."""
 
     sections: dict[str, list[str]]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; where Ctrl-C ends it, report its checkpoint."""
+        checkpoint = ctx.params.get("checkpoint")
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            if checkpoint and Path(checkpoint).exists():
+                note(f"What was finished is in {checkpoint}; run the same command to continue from it.")
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one list per section; what is in none is "Advanced", or "Options" if there are no others."""
@@ -132,8 +139,8 @@ class Command(click.Command):
                     formatter.write_dl(shown)
 
 
-def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
-    """A command from a function with a manual; `lines` are the examples at the end of its help.
+def as_command(*examples: str, cls: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
+    """A command from a function with a manual, and with examples at the end of its help.
 
     A parameter whose type is a dataclass stands for the options that are its fields.
     """
@@ -160,7 +167,8 @@ def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[
                 values[name] = kind(**{f.name: values.pop(f.name) for f in dataclasses.fields(kind)})
             return function(**values)
 
-        command = cls(None, callback=callback, params=params, help=prose, epilog=examples(*lines))
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+        command = cls(None, callback=callback, params=params, help=prose, epilog=epilog)
         names = {(param.name or "").rstrip("_"): param.name or "" for param in params}
         command.sections = {title: [names[name] for name in found] for title, found in sections.items()}
         return command
@@ -200,11 +208,6 @@ def _parameter(name: str, hint: Any, default: Any, described: dict[str, _Describ
     return click.Option([*option.flags, name], **settings)
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help: commands to copy."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
 class InputPath(click.Path):
     """A file or folder that a command reads; it must be there, and be neither a pipe nor a device."""
 
@@ -225,6 +228,11 @@ def check_device(device: str) -> str:
 
         resolve_device(device)
     return device
+
+
+def _checkpoint(folder: str) -> str:
+    check_writable(Path(folder) / "aligner")
+    return folder
 
 
 def _random_seed(text: str) -> int:
@@ -259,67 +267,53 @@ def _two_codes(text: str) -> tuple[str, str]:
     return codes[0], codes[1]
 
 
-def _completed(find: Callable[[click.Context], Mapping[str, str]]) -> dict[str, Any]:
-    """An option that shells complete to the names, each with an explanation, that a function finds."""
+def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What a shell offers: methods, presets of the method on the line, or formats, with explanations."""
+    if parameter.name in ("method", "name", "preset"):
+        from bilex.aligners import get_method, method_names
 
-    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-        names = find(context).items()
-        return [CompletionItem(name, help=text or None) for name, text in names if name.startswith(typed)]
+        names: Mapping[str, str] = dict.fromkeys(method_names(), "")
+        if parameter.name == "preset":
+            method = context.params.get("method") or DEFAULT_METHOD
+            names = get_method(method).presets if method in names else {}
+    else:
+        from bilex.lexicon.formats import all_formats
 
-    return {"shell_complete": complete}
-
-
-def _methods(context: click.Context) -> Mapping[str, str]:
-    from bilex.aligners import method_names
-
-    return dict.fromkeys(method_names(), "")
-
-
-def _presets(context: click.Context) -> Mapping[str, str]:
-    from bilex.aligners import get_method
-
-    method = context.params.get("method") or DEFAULT_METHOD
-    return get_method(method).presets if method in _methods(context) else {}
+        written = parameter.name == "format"
+        names = {found.name: found.noun for found in all_formats() if found.writable or not written}
+    return [CompletionItem(name, help=text or None) for name, text in names.items() if name.startswith(typed)]
 
 
-def _formats(context: click.Context, writable: bool = False) -> Mapping[str, str]:
-    from bilex.lexicon.formats import all_formats
-
-    return {found.name: found.noun for found in all_formats() if found.writable or not writable}
-
-
-METHODS = _completed(_methods)
+Completed = Annotated[str, {"shell_complete": complete}]
+CompletedOrNone = Annotated[str | None, {"shell_complete": complete}]
+Checkpoint = Annotated[str | None, {"type": _checkpoint}]
 Columns = Annotated[tuple[str, str] | None, {"type": _columns}]
 Device = Annotated[str, {"type": check_device}]
 Direction = Literal["forward", "backward"] | None
 Input = Annotated[str, {"type": InputPath()}]
 InputOrNone = Annotated[str | None, {"type": InputPath()}]
 Inputs = Annotated[tuple[str, ...], {"type": InputPath()}]
-Method = Annotated[str, METHODS]
 Positive = Annotated[int, {"type": IntRange(min=1)}]
 PositiveOrNone = Annotated[int | None, {"type": IntRange(min=1)}]
-Preset = Annotated[str | None, _completed(_presets)]
 RandomSeed = Annotated[int, {"type": _random_seed}]
 Ranks = Annotated[tuple[int, int | None] | None, {"type": _ranks}]
-ReadFormat = Annotated[str | None, _completed(_formats)]
 Retrieval = Literal["csls", "nn"]
 Share = Annotated[float | None, {"type": click.FloatRange(0, 1)}]
 Words = Annotated[tuple[str, ...], {"type": str}]
-WrittenFormat = Annotated[str | None, _completed(functools.partial(_formats, writable=True))]
 
 
 @dataclass(frozen=True)
 class DictionaryLayout:
     """How dictionaries are laid out, where they do not say so themselves."""
 
-    dictionary_format: ReadFormat = None
+    dictionary_format: CompletedOrNone = None
     columns: Columns = None
     delimiter: str | None = None
     split: str | None = None
 
     def read(
         self, path: str, lowercase: bool, languages: Languages = (None, None), *, verdicts: bool = False
-    ) -> Lexicon:
+    ) -> bilex.Lexicon:
         """Read a dictionary and warn of what was odd about it."""
         lexicon = bilex.Lexicon.load(
             path,
@@ -346,7 +340,7 @@ class Filters:
     tags: Inputs = ()
     pos: str | None = None
 
-    def of(self, translator: Translator) -> Keep | None:
+    def of(self, translator: bilex.Translator) -> Keep | None:
         """The filter for a model; None where nothing is left out."""
         from bilex.model.filters import read_tags, read_words, word_filter
 
@@ -401,7 +395,7 @@ def check_model_output(output: str, force: bool, *inputs: str) -> None:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
 
 
-def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progress) -> WordVectors:
+def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progress) -> bilex.WordVectors:
     """Read a vector file and warn of all that was left out of it."""
     vectors = bilex.WordVectors.load(path, limit=limit, lowercase=lowercase, progress=progress)
     for sentence in vectors.report.sentences() if vectors.report else []:
@@ -409,7 +403,7 @@ def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progre
     return vectors
 
 
-def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -> None:
+def check_coverage(lexicon: bilex.Lexicon, source: bilex.WordVectors, target: bilex.WordVectors) -> None:
     """Stop if a dictionary and two vocabularies cannot belong together; warn if few pairs are covered."""
     lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     coverage = lexicon.coverage(source.key_to_index, target.key_to_index)

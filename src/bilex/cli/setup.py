@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ZshComplete
+from click.shell_completion import get_completion_class
 
 import bilex
 from bilex.cli.console import progress, show
@@ -30,7 +30,6 @@ _PURPOSES = {
     "dictionary": ('preset = "auto"', "the default"),
     "best": ('lm = "e5-small-q4"', "adds a language model (stage C2): better, and slower without a GPU"),
 }
-_SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _WORDS = 1_200
 Prompted = Annotated[str, {"prompt": True}]
 PromptedFile = Annotated[str, {"prompt": True, "type": InputPath()}]
@@ -125,7 +124,7 @@ random_seed = 0
     "bilex completion zsh > ~/.bilex-complete.zsh && echo '. ~/.bilex-complete.zsh' >> ~/.zshrc",
     "bilex completion fish > ~/.config/fish/completions/bilex.fish",
 )
-def completion(shell: Annotated[str | None, {"type": click.Choice(list(_SHELLS))}] = None) -> None:
+def completion(shell: Annotated[str | None, {"type": click.Choice(["bash", "zsh", "fish"])}] = None) -> None:
     """Write a script that makes a SHELL complete what you type after 'bilex'.
 
     Without SHELL the one that you use is taken. Commands, options and their choices, methods, presets and
@@ -134,9 +133,10 @@ def completion(shell: Annotated[str | None, {"type": click.Choice(list(_SHELLS))
     from bilex.cli.group import commands
 
     chosen = shell or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
-    if chosen not in _SHELLS:
+    completer = get_completion_class(chosen)
+    if completer is None:
         raise BilexError(f"shell '{chosen}' is not known here; name bash, zsh or fish.")
-    click.echo(_SHELLS[chosen](commands, {}, "bilex", "_BILEX_COMPLETE").source())
+    click.echo(completer(commands, {}, "bilex", "_BILEX_COMPLETE").source())
 
 
 @as_command("bilex prepare")

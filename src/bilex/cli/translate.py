@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import bilex
 from bilex.cli import BAD_INPUT, OK
 from bilex.cli import options as opt
 from bilex.cli.console import answers_table, show, warn
 from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
-    from bilex.model import Answer, Translator
+    from bilex.model import Answer
     from bilex.model.filters import Keep
     from bilex.model.space import Side
 
@@ -89,7 +90,7 @@ def command(
     return OK if any(known) else BAD_INPUT
 
 
-def _keep(translator: Translator, keep: Keep | None, ranks: opt.Ranks) -> Keep | None:
+def _keep(translator: bilex.Translator, keep: Keep | None, ranks: opt.Ranks) -> Keep | None:
     """A filter that also wants some frequency ranks."""
     if ranks is None:
         return keep
@@ -104,7 +105,7 @@ def _keep(translator: Translator, keep: Keep | None, ranks: opt.Ranks) -> Keep |
 
 
 def _answer(
-    translator: Translator,
+    translator: bilex.Translator,
     options: dict[str, Any],
     shown_as: str,
     min_confidence: float | None,
@@ -119,7 +120,11 @@ def _answer(
         for answer in answers:
             opt.write_json_line(answer.as_dict())
     elif shown_as == "tsv":
-        sys.stdout.writelines(_tsv_lines(found))
+        for answer in found:
+            for one in answer:
+                sure = "" if one.confidence is None else f"{one.confidence:.4f}"
+                origin = "known" if one.known else "composed" if answer.composed else "found"
+                sys.stdout.write(f"{answer.word}\t{one.word}\t{one.score:.4f}\t{sure}\t{origin}\n")
     elif found:
         show(answers_table(found, translator.provenance.language_names(options["direction"])))
     sys.stdout.flush()
@@ -129,15 +134,9 @@ def _answer(
     return len(found)
 
 
-def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
-    for answer in answers:
-        for found in answer:
-            sure = "" if found.confidence is None else f"{found.confidence:.4f}"
-            origin = "known" if found.known else "composed" if answer.composed else "found"
-            yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
-
-
-def _prompt(translator: Translator, options: dict[str, Any], answer: Callable[[Iterable[str]], int]) -> None:
+def _prompt(
+    translator: bilex.Translator, options: dict[str, Any], answer: Callable[[Iterable[str]], int]
+) -> None:
     """Translate what is typed until the user leaves; the line editing is the system's."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (makes input() editable, with a history)

@@ -20,14 +20,13 @@ Result = TypeVar("Result")
 
 _TASKS = Path("/proc/self/task")
 _CANNOT_ALLOCATE = re.compile("can't allocate memory|not enough memory|Storage size calculation overflowed")
+_TOO_SMALL = "the GPU's memory is too small for these vectors; use --device cpu, or fewer words with --limit."
 
 
 def resolve_device(device: str | torch.device = "auto") -> torch.device:
     """The torch device of a name: "auto" (a GPU if there is one), "cpu", "cuda" or another."""
     import torch
 
-    if isinstance(device, torch.device):
-        return device
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -49,7 +48,7 @@ def in_blocks(count: int, size: int, work: Callable[[slice], None]) -> None:
         try:
             work(block)
         except torch.OutOfMemoryError as error:
-            size = _half(block.stop - start, "rows", error)
+            size = _smaller(block.stop - start, 1, "rows", error)
         else:
             start = block.stop
 
@@ -62,18 +61,16 @@ def with_less_memory(size: int, least: int, work: Callable[[int], Result]) -> Re
         try:
             return work(size)
         except torch.OutOfMemoryError as error:
-            if size <= least:
-                raise _too_small() from error
-            size = max(least, _half(size, "bytes", error))
+            size = _smaller(size, least, "bytes", error)
 
 
-def _half(size: int, unit: str, error: Exception) -> int:
-    """Half of a block that was too large, with a warning; an error if there is no half of it."""
+def _smaller(size: int, least: int, unit: str, error: Exception) -> int:
+    """Half of a block that was too large, or `least`, with a warning; an error if it was that small."""
     import torch
 
-    if size == 1:
-        raise _too_small() from error
-    half = -(-size // 2)
+    if size <= least:
+        raise BilexError(_TOO_SMALL) from error
+    half = max(least, -(-size // 2))
     torch.cuda.empty_cache()
     warnings.warn(
         f"GPU memory is too small for a block of {size:,} {unit}: continuing with {half:,} at a time.",
@@ -91,18 +88,12 @@ def enough_memory() -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(error, torch.OutOfMemoryError):
-            raise _too_small() from error
+            raise BilexError(_TOO_SMALL) from error
         if isinstance(error, RuntimeError) and not _CANNOT_ALLOCATE.search(str(error)):
             raise
         raise BilexError(
             "there is not enough memory for this; use --limit for fewer words or smaller settings."
         ) from error
-
-
-def _too_small() -> BilexError:
-    return BilexError(
-        "the GPU's memory is too small for these vectors; use --device cpu, or fewer words with --limit."
-    )
 
 
 # torch's threads do not exist in a forked child, and OpenMP would wait for them for ever. A child of a

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -261,21 +262,20 @@ def remove_abandoned(folder: Path) -> None:
 
     An old folder that was put aside stays until its own name exists again.
     """
-    left = {end: _hidden(folder, end) for end in (NEW, LOCK, ASIDE)}
-    for temporary in left[NEW]:
-        with contextlib.suppress(OSError), try_lock(temporary.with_suffix(LOCK)) as held:
-            if held:
-                _remove(temporary)
-    for lock in left[LOCK]:
-        with contextlib.suppress(OSError), try_lock(lock):
-            pass  # it is removed at the end of the block
-    there = {hidden_name(path): path for path in folder.iterdir()} if left[ASIDE] else {}
-    for aside in left[ASIDE]:
+    temporaries, locks, put_aside = (_hidden(folder, end) for end in (NEW, LOCK, ASIDE))
+    locked = {path: path.with_suffix(LOCK) for path in temporaries}
+    there = {hidden_name(path): path for path in folder.iterdir()} if put_aside else {}
+    for aside in put_aside:
         path = there.get(aside.stem.rpartition(".")[0] + ".")
         if path is not None:
-            with contextlib.suppress(OSError), try_lock(replacement_lock(path)) as held:
-                if held:
-                    _remove(aside)
+            locked[aside] = replacement_lock(path)
+    for path, lock in locked.items():
+        with contextlib.suppress(OSError), try_lock(lock) as held:
+            if held:
+                _remove(path)
+    for lock in locks:
+        with contextlib.suppress(OSError), try_lock(lock):
+            pass  # it is removed at the end of the block
 
 
 def restore(path: Path) -> None:
@@ -290,7 +290,6 @@ def restore(path: Path) -> None:
 
 
 def _hidden(folder: Path, end: str, start: str = ".") -> list[Path]:
-    """The entries of a folder by the start and the end of their names."""
     with contextlib.suppress(OSError):
         return sorted(p for p in folder.iterdir() if p.name.startswith(start) and p.name.endswith(end))
     return []
@@ -327,11 +326,9 @@ def exchange(one: Path, other: Path) -> bool:
         "linux": ("renameat2", (_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE)),
         "darwin": ("renamex_np", (a, b, _EXCHANGE)),
     }
-    if sys.platform not in calls:
-        return False
-    name, arguments = calls[sys.platform]
-    call = getattr(ctypes.CDLL(None, use_errno=True), name, None)  # older C libraries have none
-    if call is None:
+    name, arguments = calls.get(sys.platform, ("", ()))
+    call = getattr(ctypes.CDLL(None, use_errno=True), name, None) if name else None
+    if call is None:  # another system, or an older C library
         return False
     if call(*arguments) == 0:
         return True
@@ -372,7 +369,6 @@ def link_or_copy(source: Path, destination: Path) -> None:
 
 
 def _link_target(path: str | Path) -> Path:
-    """The path that a link points to, or the path itself."""
     check_name(path)
     with write_errors(path):
         return Path(path).resolve() if Path(path).is_symlink() else Path(path)
@@ -412,12 +408,16 @@ def _refuse_constant(name: str) -> None:
 def opened(path: Path) -> Iterator[BinaryIO]:
     """An ordinary file for reading; the system's errors become one sentence."""
     try:
-        if not path.is_file() and path.exists():
-            raise OSError(errno.EINVAL, "not an ordinary file")
-        with path.open("rb") as file:
+        with _open_ordinary(path) as file:
             yield file
     except OSError as error:
         raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _open_ordinary(path: Path) -> io.BufferedReader:
+    if not path.is_file() and path.exists():
+        raise OSError(errno.EINVAL, "not an ordinary file", str(path))
+    return path.open("rb")
 
 
 def read_small(path: Path, largest: int) -> bytes:
@@ -431,7 +431,5 @@ def read_small(path: Path, largest: int) -> bytes:
 
 def sha256(path: str | Path) -> str:
     """The SHA-256 of a file, in hexadecimal; OSError for what cannot be read or is no ordinary file."""
-    if not Path(path).is_file() and Path(path).exists():
-        raise OSError(errno.EINVAL, "not an ordinary file", str(path))
-    with Path(path).open("rb") as file:
+    with _open_ordinary(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

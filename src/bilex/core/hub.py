@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError, optional_library, reason_of
-from bilex.core.manifest import CARD, CHECKSUMS, checksums
+from bilex.core.manifest import CARD
 
 if TYPE_CHECKING:
     from typing import Self
@@ -98,15 +98,11 @@ class OnTheHub:
             self.save(folder)
             languages = "".join(["language:\n", *(f"- {code}\n" for code in self.language_codes)])
             header = f"---\n{languages if self.language_codes else ''}library_name: bilex\n{_TAGS}---\n\n"
-            card = header + (folder / CARD).read_text(encoding="utf-8")
-            files = {name: folder / name for name in (*checksums(folder), CHECKSUMS)}
-            operations = [
-                hub.CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
-                for name, content in {**files, CARD: card.encode("utf-8")}.items()
-            ]
+            card = folder / CARD
+            card.write_text(header + card.read_text(encoding="utf-8"), encoding="utf-8")
             api = hub.HfApi(endpoint=endpoint, token=token, library_name="bilex")
             api.create_repo(repository, private=private, exist_ok=True)
-            commit = api.create_commit(repository, operations, commit_message="A bilex model")
+            commit = api.upload_folder(repo_id=repository, folder_path=folder, commit_message="A bilex model")
             return str(commit.commit_url)
 
 

@@ -115,7 +115,6 @@ def _container_number(name: str, pattern: str = r"^(\d+)$") -> int | None:
 
 
 def _text(path: Path) -> str:
-    """The content of a file of the system; empty where there is none."""
     with contextlib.suppress(OSError):
         return path.read_text(encoding="utf-8", errors="replace")
     return ""
@@ -144,14 +143,12 @@ def cache_folder() -> Path:
     import platformdirs
 
     stated = os.environ.get(_CACHE_VARIABLE)
-    return _writable(
-        Path(stated).absolute() if stated else platformdirs.user_cache_path("bilex", appauthor=False)
-    )
+    usual = platformdirs.user_cache_path("bilex", appauthor=False)
+    return _or_temporary(Path(stated).absolute() if stated else usual)
 
 
 @functools.cache
-def _writable(folder: Path) -> Path:
-    """A folder if it can be written, else a temporary one."""
+def _or_temporary(folder: Path) -> Path:
     if folder.is_absolute() and can_write(folder):  # it is relative where there is no home at all
         return folder
     temporary = Path(tempfile.mkdtemp(prefix="bilex-"))

@@ -15,17 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from bilex.core import files
 from bilex.core.errors import BilexError
-from bilex.core.files import (
-    FIRST_MANIFEST,
-    MANIFEST,
-    atomic_folder,
-    check_replaceable,
-    read_json,
-    read_small,
-    remove_abandoned,
-    sha256,
-)
+from bilex.core.files import FIRST_MANIFEST, MANIFEST, sha256
 from bilex.core.progress import Progress
 
 CARD, CHECKSUMS = "README.md", MANIFEST
@@ -53,10 +45,10 @@ def checksums(path: Path, kind: str | None = None, remedy: str = _MODEL_AGAIN) -
         manifest = path / CHECKSUMS
     try:
         if manifest.name == FIRST_MANIFEST:
-            stored = read_json(manifest)
+            stored = files.read_json(manifest)
             found, pairs = stored["format"], list(stored["sha256"].items())
         else:
-            lines = read_small(manifest, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
+            lines = files.read_small(manifest, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
             found = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
             pairs = [(name, digest) for digest, name in (line.split("  ", 1) for line in lines)]
         listed = dict(pairs)
@@ -83,43 +75,40 @@ class ModelFiles:
     @classmethod
     def listed(cls, path: Path, parts: Collection[str]) -> ModelFiles:
         """The files of a model, all of which must be there and, in some `parts` of it, be listed."""
-        files = cls(path, checksums(path))
+        expected = checksums(path)
         for file in path.rglob("*"):
             name = file.relative_to(path).as_posix()
             needed = not file.is_dir() and name not in (CARD, CHECKSUMS) and name.split("/")[0] in parts
-            if needed and name not in files.expected:
+            if needed and name not in expected:
                 raise BilexError(f"{path / CHECKSUMS}: does not list all files ('{name}'); {_MODEL_AGAIN}.")
-        for name in files.expected:
+        for name in expected:
             if not (path / name).is_file():
-                raise files._unreadable(path / name)
-        return files
+                raise BilexError(f"{path / name}: cannot be read; {_MODEL_AGAIN}.")
+        return cls(path, expected)
 
     def compare(self, *places: Path, but: Path | None = None) -> None:
         """Compare files, and all in folders, with their checksums, several at a time; `but` is left out."""
-        chosen = [
-            name
-            for name in self.expected
-            if any((self.path / name).is_relative_to(place) for place in places)
-            and (but is None or not (self.path / name).is_relative_to(but))
-        ]
+
+        def inside(name: str, *folders: Path) -> bool:
+            return any((self.path / name).is_relative_to(folder) for folder in folders)
+
+        left_out = () if but is None else (but,)
+        chosen = [name for name in self.expected if inside(name, *places) and not inside(name, *left_out)]
         try:
             with ThreadPoolExecutor() as pool:
                 digests = list(pool.map(lambda name: sha256(self.path / name), chosen))
         except OSError as error:
-            raise self._unreadable(error.filename) from error
+            raise BilexError(f"{error.filename}: cannot be read; {self.remedy}.") from error
         for name, digest in zip(chosen, digests, strict=True):
             if digest != self.expected[name]:
                 fault = "was changed or damaged since it was saved (its checksum differs)"
                 raise BilexError(f"{self.path / name}: {fault}; {self.remedy}.")
 
-    def _unreadable(self, file: str | Path) -> BilexError:
-        return BilexError(f"{file}: cannot be read; {self.remedy}.")
-
 
 @contextlib.contextmanager
 def manifest_folder(path: str | Path, kind: str) -> Iterator[Path]:
     """As `atomic_folder`, with a list of all files; an earlier folder of the same `kind` is replaced."""
-    with atomic_folder(path, own_files=partial(_own_files, kind=kind)) as folder:
+    with files.atomic_folder(path, own_files=partial(_own_files, kind=kind)) as folder:
         yield folder
         write_checksums(folder, kind=kind)
 
@@ -129,8 +118,8 @@ def verify_manifest(path: Path, kind: str) -> bool:
 
     Anything else, and a file in it that is missing, damaged or added, is an error.
     """
-    remove_abandoned(path.parent)
-    check_replaceable(path, partial(_own_files, kind=kind))
+    files.remove_abandoned(path.parent)
+    files.check_replaceable(path, partial(_own_files, kind=kind))
     if not _own_files(path, kind):
         return False
     ModelFiles(path, checksums(path, kind, _START_AGAIN), _START_AGAIN).compare(path)

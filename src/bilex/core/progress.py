@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bilex.core.text import escape_control_characters, safe_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
-    from rich.progress import TaskID
 
 _FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
 
@@ -52,124 +51,120 @@ class Silent:
 SILENT = Silent()
 
 
-class Steps(Progress):
-    """A base of displays: work of several steps reports "Step 2 of 4: ..." at the start of each.
+def _interactive() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
-    `total` is None where the number of steps is not known; `verbose` tasks show metrics such as losses.
+
+class Display(Progress):
+    """Progress on stderr: in a terminal or a notebook bars with the time left, elsewhere plain lines.
+
+    Work of several `steps` reports "Step 2 of 4: ..." at the start of each; None where their number is not
+    known. `verbose` tasks show metrics such as losses.
     """
 
-    def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
-        self._total, self._verbose, self._number = total, verbose, 0
+    def __init__(self, steps: int | None = None, *, verbose: bool = False) -> None:
+        self._steps, self._verbose, self._number = steps, verbose, 0
+        self._bars = _rich_bars() if _interactive() else None
 
     def step(self, name: str) -> None:
         """Begin the next step."""
         self._number += 1
-        of = f" of {self._total}" if self._total else ""
+        of = f" of {self._steps}" if self._steps else ""
         self.log(f"Step {self._number}{of}: {name}")
+
+    def log(self, message: str) -> None:
+        """A line, above the bars if there are any."""
+        if self._bars:
+            self._bars.console.print(message, soft_wrap=True)
+        else:
+            sys.stderr.write(escape_control_characters(message) + "\n")
+            sys.stderr.flush()
+
+    def task(self, name: str, total: float | None = None) -> AbstractContextManager[Task]:
+        """A bar, or lines that report the end, and before that every half minute how far the task is."""
+        return self._bar(self._bars, name, total) if self._bars else self._line(name, total)
+
+    @contextmanager
+    def _bar(self, bars: Bars, name: str, total: float | None) -> Iterator[Task]:
+        if not bars.tasks:
+            bars.start()
+        task = bars.add_task(escape_control_characters(name), total=total, metrics="")
+
+        def advance(steps: float = 1, **metrics: float | int | str) -> None:
+            shown: dict[str, Any] = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
+            bars.update(task, advance=steps, **shown)
+
+        try:
+            yield _Task(advance)
+        finally:
+            bars.remove_task(task)
+            if not bars.tasks:
+                bars.stop()
+
+    @contextmanager
+    def _line(self, name: str, total: float | None) -> Iterator[Task]:
+        """The pace is that since the first step, which may have compiled something."""
+        started = time.monotonic()
+        due, done = started + _FIRST_LINE_SECONDS, 0.0
+        first: tuple[float, float] | None = None
+        latest: dict[str, Any] = {}
+
+        def report(state: str, left: str = "") -> None:
+            seconds, shown = time.monotonic() - started, f"; {_shown(latest)}" if latest else ""
+            self.log(f"{' '.join(name.split())}: {state} after {seconds:.1f} s{left}{shown}")
+
+        def advance(steps: float = 1, **metrics: float | int | str) -> None:
+            nonlocal due, done, first
+            done += steps
+            latest.update(metrics if self._verbose else {})
+            now = time.monotonic()
+            first = since, before = first or (now, done)
+            if now < due:
+                return
+            left = ""
+            if total and before < done < total:
+                left = f", about {duration((now - since) * (total - done) / (done - before))} left"
+            due = now + (_LINE_EVERY_SECONDS if left or not total else _FIRST_LINE_SECONDS)
+            report(f"{done / total:.0%}" if total else f"{done:g}", left)
+
+        yield _Task(advance)
+        report("done")
+
+
+def _rich_bars() -> Bars:
+    from rich import progress as rich
+
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeRemainingColumn(elapsed_when_finished=True),
+        rich.TextColumn("{task.fields[metrics]}", markup=False),
+        console=safe_console(stderr=True),
+        transient=True,
+    )
 
 
 def begin_step(progress: Progress, name: str) -> None:
     """Report that the next step of the work begins, where steps are shown."""
-    if isinstance(progress, Steps):
+    if isinstance(progress, Display):
         progress.step(name)
 
 
-class BarProgress(Steps):
-    """Bars with metrics and the time left, drawn on stderr."""
-
-    def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        super().__init__(total, verbose=verbose)
-        self._bars = Bars(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[metrics]}", markup=False),
-            console=safe_console(stderr=True),
-            transient=True,
-        )
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A bar, drawn as long as the block lasts."""
-        if not self._bars.tasks:
-            self._bars.start()
-        task = self._bars.add_task(escape_control_characters(name), total=total, metrics="")
-        try:
-            yield _Bar(self._bars, task, self._verbose)
-        finally:
-            self._bars.remove_task(task)
-            if not self._bars.tasks:
-                self._bars.stop()
-
-    def log(self, message: str) -> None:
-        """A line above the bars."""
-        self._bars.console.print(message, soft_wrap=True)
+def resolve_progress(override: Progress | bool | None) -> Progress:
+    """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
+    if override is None:
+        override = _interactive()
+    if not isinstance(override, bool):
+        return override
+    return Display() if override else SILENT
 
 
-class _Bar:
-    def __init__(self, bars: Bars, task: TaskID, verbose: bool) -> None:
-        self._bars, self._task, self._verbose = bars, task, verbose
-
-    def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
-        """Move on and show metrics."""
-        shown: dict[str, Any] = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
-        self._bars.update(self._task, advance=steps, **shown)
+class _Task(NamedTuple):
+    advance: Callable[..., None]
 
 
-class LineProgress(Steps):
-    """Plain lines on stderr, for logs."""
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task that reports its end, and before that every half minute how far it is and what is left."""
-        line = _Line(" ".join(name.split()), total, self._verbose)
-        yield line
-        line.report("done")
-
-    def log(self, message: str) -> None:
-        """One line."""
-        sys.stderr.write(escape_control_characters(message) + "\n")
-        sys.stderr.flush()
-
-
-class _Line:
-    def __init__(self, name: str, total: float | None, verbose: bool) -> None:
-        self._name, self._total, self._verbose, self._done = name, total, verbose, 0.0
-        self._started = time.monotonic()
-        self._next = self._started + _FIRST_LINE_SECONDS
-        self._first: tuple[float, float] | None = None
-        self._metrics: dict[str, Any] = {}
-
-    def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
-        """Move on; after some seconds, and then every half minute, report how far it is and what is left.
-
-        The pace is that since the first step, which may have compiled something.
-        """
-        self._done += steps
-        self._metrics.update(metrics if self._verbose else {})
-        now = time.monotonic()
-        self._first = since, before = self._first or (now, self._done)
-        if now < self._next:
-            return
-        left = ""
-        if self._total and before < self._done < self._total:
-            seconds = (now - since) * (self._total - self._done) / (self._done - before)
-            left = f", about {duration(seconds)} left"
-        self._next = now + (_LINE_EVERY_SECONDS if left or not self._total else _FIRST_LINE_SECONDS)
-        self.report(f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}", left)
-
-    def report(self, state: str, left: str = "") -> None:
-        """Write one line."""
-        seconds = time.monotonic() - self._started
-        metrics = f"; {_shown(self._metrics)}" if self._metrics else ""
-        LineProgress().log(f"{self._name}: {state} after {seconds:.1f} s{left}{metrics}")
-
-
-def _shown(metrics: dict[str, Any]) -> str:
+def _shown(metrics: Mapping[str, Any]) -> str:
     """Metrics as 'loss 0.1234, pairs 5,000'."""
     formats = {float: ".4g", int: ","}
     return ", ".join(f"{name} {value:{formats.get(type(value), '')}}" for name, value in metrics.items())
@@ -181,13 +176,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def resolve_progress(override: Progress | bool | None) -> Progress:
-    """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
-    bars = sys.stderr.isatty() or "ipykernel" in sys.modules
-    if override is None:
-        override = bars
-    if not isinstance(override, bool):
-        return override
-    return (BarProgress() if bars else LineProgress()) if override else SILENT

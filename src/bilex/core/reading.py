@@ -83,15 +83,14 @@ class Source:
     """
 
     def __init__(self, stream: BinaryIO, name: str, size: int, largest: int | None = None) -> None:
-        self.name, self.size, self._largest = name, size, None
+        self.name, self.size, self.compression = name, size, ""
         self._raw = self._stream = stream
-        self._reported = 0
+        self._reported, self._largest = 0, 0
         start = self.read(6)
-        kinds = (kind for kind, (magic, _) in _PACKED.items() if start.startswith(magic))
-        self.compression = next(kinds, None)
         stream.seek(0)
-        if self.compression:
-            self._stream, self._largest = _PACKED[self.compression][1](stream, "rb"), largest
+        for kind, (magic, unpack) in _PACKED.items():
+            if start.startswith(magic):
+                self.compression, self._stream, self._largest = kind, unpack(stream, "rb"), largest or 0
         self.head = self.read(_HEAD_BYTES)
         self._stream.seek(0)
 

@@ -6,7 +6,7 @@ import html
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bilex.core.errors import optional_library
 
@@ -42,8 +42,7 @@ class Tabular(ABC):
         for name, cells in self.columns().items():
             nullable = types[name] is int and None in cells
             series[name] = library.Series(cells, dtype="Int64" if nullable else _PANDAS[types[name]])
-        frame: pandas.DataFrame = library.DataFrame(series)
-        return frame
+        return cast("pandas.DataFrame", library.DataFrame(series))
 
     def to_polars(self) -> polars.DataFrame:
         """The columns as a polars DataFrame; None becomes null.
@@ -53,8 +52,7 @@ class Tabular(ABC):
         """
         types, columns = self.column_types(), self.columns()
         schema = {name: types[name] for name in columns}
-        frame: polars.DataFrame = _library("polars").DataFrame(columns, schema=schema)
-        return frame
+        return cast("polars.DataFrame", _library("polars").DataFrame(columns, schema=schema))
 
     def to_arrow(self) -> pyarrow.Table:
         """The columns as an Arrow table; None becomes null.
@@ -64,8 +62,7 @@ class Tabular(ABC):
         """
         library, types, columns = _library("pyarrow"), self.column_types(), self.columns()
         schema = library.schema([(name, getattr(library, _ARROW[types[name]])()) for name in columns])
-        table: pyarrow.Table = library.table(columns, schema=schema)
-        return table
+        return cast("pyarrow.Table", library.table(columns, schema=schema))
 
 
 def _library(name: str) -> Any:

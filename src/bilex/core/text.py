@@ -13,21 +13,16 @@ if TYPE_CHECKING:
 
 # Control characters but tab and newline, marks that turn the direction of writing, and halves of characters.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def escape_control_characters(text: str) -> str:
     r"""The text with escape sequences and the like written out, as \x1b or \u202e."""
-    return _STEERING.sub(_written_out, text)
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def encodable(text: str) -> str:
     r"""The text with halves of characters, which UTF-8 cannot hold, written out as \ud800."""
-    return _HALVES.sub(_written_out, text)
-
-
-def _written_out(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def listed(items: Iterable[object], most: int) -> str:
