@@ -31,7 +31,7 @@ from bilex.core.manifest import manifest_folder, optional_save
 from bilex.core.progress import SILENT, Progress
 from bilex.encoders.opening import open_model, quiet_transformers
 from bilex.encoders.settings import READING_FILE, EncoderPreset, Precision, Reading, preset_for
-from bilex.search.low_precision.operands import model_dtype
+from bilex.search.low_precision import operands
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -160,10 +160,11 @@ class WordEncoder(nn.Module):
         computed = first[table.lengths[first] > 0]
         computed = computed[np.argsort(table.lengths[computed], kind="stable")]
         size = batch_size or _WORDS_PER_BATCH[self.device.type]
+        dtype = resolve_dtype(self.device, precision, "encoding")
         self.eval()
         with (
             torch.no_grad(),
-            autocast(self.device, resolve_dtype(self.device, precision, "encoding")),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=dtype == torch.bfloat16),
             progress.task("Encoding words", len(computed)) as task,
         ):
 
@@ -249,17 +250,10 @@ def resolve_dtype(
     device: torch.device, precision: Precision, job: Literal["tuning", "encoding"]
 ) -> torch.dtype:
     """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest one on a CPU."""
-    if precision != "auto":
-        return torch.bfloat16 if precision == "bfloat16" else torch.float32
-    if device.type == "cpu":
-        return model_dtype(job)
-    fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return torch.bfloat16 if fast else torch.float32
-
-
-def autocast(device: torch.device, dtype: torch.dtype) -> torch.autocast:
-    """Compute products in `dtype`; weights stay float32."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
+    if precision == "auto" and device.type == "cpu":
+        return torch.bfloat16 if operands.precision(job) == "bfloat16" else torch.float32
+    fast = precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.bfloat16 if fast or precision == "bfloat16" else torch.float32
 
 
 @dataclass(frozen=True)

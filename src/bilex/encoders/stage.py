@@ -20,7 +20,7 @@ from bilex.core.progress import SILENT, Progress
 from bilex.encoders.settings import C2, StageReport
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import unit_rows
+from bilex.vectors.stored import slices, unit_rows
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
@@ -198,8 +198,7 @@ class Combination:
         A row of zeros in either view (a word that one of them does not know) leaves the other alone.
         """
         rows = np.empty((len(encoded), self.static_map.shape[1]), np.float32)
-        for start in range(0, len(encoded), _BLOCK_ROWS):
-            block = slice(start, start + _BLOCK_ROWS)
+        for block in slices(len(encoded), _BLOCK_ROWS):
             rows[block] = mixed_views(*self.views(static[block], encoded[block]), self.mixing)
         return rows
 

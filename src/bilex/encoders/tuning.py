@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +24,10 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.induction import induce_pairs, without_pairs, without_words_of
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
-from bilex.encoders.model import (
-    Floats,
-    Integers,
-    PackedWords,
-    TokenTable,
-    WordEncoder,
-    autocast,
-    pack,
-    resolve_dtype,
-    to_device,
-)
+from bilex.encoders.model import PackedWords, TokenTable, WordEncoder, pack, resolve_dtype, to_device
 from bilex.encoders.settings import TuningSettings
 from bilex.search import top_k
+from bilex.search.search import Floats, Rows
 
 _FREQUENT, _KEPT_PER_SIDE = 20_000, 6_000
 _WEIGHT, _MOMENT = "weight.encoder.", "moment."
@@ -53,8 +43,8 @@ class TrainingPairs:
     """
 
     positives: Pairs
-    source_negatives: Integers
-    target_negatives: Integers
+    source_negatives: Rows
+    target_negatives: Rows
     seeds: int
 
     def __len__(self) -> int:
@@ -108,16 +98,14 @@ def positive_pairs(
     return np.concatenate([seeds, fresh[np.sort(first)][:induced]])
 
 
-def hard_negatives(
-    queries: Floats, keys: Floats, partners: Integers, count: int, device: str = "auto"
-) -> Integers:
+def hard_negatives(queries: Floats, keys: Floats, partners: Rows, count: int, device: str = "auto") -> Rows:
     """For each query the `count` keys of highest cosine, or all, except its translation, its partner."""
     if count == 0:
         return np.zeros((len(queries), 0), np.int64)
     _, nearest = top_k(queries, keys, count + 1, device=device)
     left_out = nearest == partners[:, None]
     left_out[~left_out.any(axis=1), -1] = True
-    kept: Integers = nearest[~left_out].reshape(len(queries), nearest.shape[1] - 1)
+    kept: Rows = nearest[~left_out].reshape(len(queries), nearest.shape[1] - 1)
     return kept
 
 
@@ -212,11 +200,10 @@ class Tuner:
                 "the tokenizer turns every word of the dictionary into nothing; choose another --lm."
             )
         self.dropped = int((~readable).sum())
-        self.columns: Integers = columns[readable]
+        self.columns: Rows = columns[readable]
         unreadable = self.tokens.lengths[self.columns] == 0
         self.columns[unreadable] = np.broadcast_to(self.columns[:, :1], self.columns.shape)[unreadable]
-        self.micro_batch = settings.batch_size
-        self.updates = 0
+        self.micro_batch, self.updates = settings.batch_size, 0
         self.dtype = resolve_dtype(encoder.device, settings.precision, "tuning")
         self.losses: list[float] = []
         self.warnings: list[str] = []
@@ -224,15 +211,20 @@ class Tuner:
     def run(self) -> Tuner:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode."""
         model = self.encoder.model
+        own_rates = {layer: layer.p for layer in model.modules() if isinstance(layer, nn.Dropout)}
         try:
-            with self._trimmed_embeddings(model), _dropout(model, self.settings.dropout):
+            for layer, own_rate in own_rates.items():
+                layer.p = own_rate if self.settings.dropout is None else self.settings.dropout
+            with self._trimmed_embeddings(model):
                 self._epochs()
         finally:
+            for layer, own_rate in own_rates.items():
+                layer.p = own_rate
             self.encoder.zero_grad(set_to_none=True)
             self.encoder.eval()
         return self
 
-    def lay_out(self, chosen: Integers) -> tuple[PackedWords, torch.Tensor, torch.Tensor]:
+    def lay_out(self, chosen: Rows) -> tuple[PackedWords, torch.Tensor, torch.Tensor]:
         """Some of the pairs as a batch, with every distinct word once.
 
         Returns these words, the numbers of each pair's words (source, target, source negatives, target
@@ -304,7 +296,7 @@ class Tuner:
                 break
         return float(total) / len(order)
 
-    def _update(self, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
+    def _update(self, optimiser: torch.optim.Optimizer, chosen: Rows) -> torch.Tensor:
         """One optimiser step; where memory runs out, again with half as many pairs at a time."""
         while True:
             optimiser.zero_grad()
@@ -329,12 +321,13 @@ class Tuner:
         self.updates += 1
         return loss
 
-    def _gradients(self, chosen: Integers) -> torch.Tensor:
+    def _gradients(self, chosen: Rows) -> torch.Tensor:
         """Add up the gradients of `chosen`, in parts; returns the mean loss."""
-        settings, total = self.settings, torch.zeros((), device=self.encoder.device)
+        settings, device = self.settings, self.encoder.device
+        total = torch.zeros((), device=device)
         for start in range(0, len(chosen), self.micro_batch):
             words, places, is_target = self.lay_out(chosen[start : start + self.micro_batch])
-            with autocast(self.encoder.device, self.dtype):
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
                 vectors = self.encoder(words)
             sources, targets, negatives = places[:, 0], places[:, 1], places[:, 2:]
             if settings.whole_batch:
@@ -384,28 +377,10 @@ class Tuner:
 
     def _identity(self) -> str:
         """A hash of what a checkpoint must agree with: settings, pairs with their tokens, encoder."""
-        content = hashlib.sha256(self.columns.tobytes())
+        content = hashlib.sha256(f"{self.settings} {self.encoder.fingerprint()}".encode())
+        content.update(self.columns.tobytes())
         content.update(self.tokens.ids.tobytes())
-        stamp = {
-            "settings": asdict(self.settings),
-            "pairs": content.hexdigest(),
-            "encoder": self.encoder.fingerprint(),
-        }
-        return hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
-
-
-@contextlib.contextmanager
-def _dropout(encoder: nn.Module, rate: float | None) -> Iterator[None]:
-    """Set every dropout of the encoder to `rate` within the block."""
-    layers: list[Any] = [m for m in encoder.modules() if isinstance(m, nn.Dropout)]
-    before = [layer.p for layer in layers]
-    try:
-        for layer in layers if rate is not None else []:
-            layer.p = rate
-        yield
-    finally:
-        for layer, own in zip(layers, before, strict=True):
-            layer.p = own
+        return content.hexdigest()
 
 
 def _state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:

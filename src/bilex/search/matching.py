@@ -22,9 +22,10 @@ from bilex.core.device import resolve_device, with_less_memory
 from bilex.search.cpu import COLUMNS, as_tensor, flagged, float32_dot, new_flags, push, row_blocks
 from bilex.search.low_precision import operands
 from bilex.search.low_precision.operands import multiply
+from bilex.search.plain import Floats
 from bilex.search.search import AnyRows, placed
+from bilex.vectors.stored import slices
 
-Floats = npt.NDArray[np.float32]
 Given = list[tuple[Floats, npt.NDArray[Any], Floats, Floats]]
 _FEWEST_ROWS = 256
 _CANDIDATES = 8
@@ -112,7 +113,7 @@ class CpuMatcher:
         self, x: torch.Tensor, y: torch.Tensor, keep: float, masks: tuple[int, int]
     ) -> tuple[torch.Tensor, torch.Tensor, float]:
         """Forward partners, backward partners and the objective."""
-        rows, int8 = (x.numpy(), y.numpy()), operands.matches_in_int8()
+        rows, int8 = (x.numpy(), y.numpy()), operands.precision("matching") == "int8"
         low = [operands.operand(side, int8=int8, rotate=False) for side in rows]
         rescored = keep >= 1 and int8
         zeros = [np.zeros(len(side), np.float32) for side in rows]
@@ -171,8 +172,7 @@ def _whole(
     side: _Lines, other: _Lines, lines: npt.NDArray[np.intp], rescored: bool
 ) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
     """All scores of some lines, a few lines at a time."""
-    for start in range(0, len(lines), _FEWEST_ROWS):
-        some = lines[start : start + _FEWEST_ROWS]
+    for some in (lines[block] for block in slices(len(lines), _FEWEST_ROWS)):
         if rescored:
             yield some, multiply(as_tensor(side.rows[some]), as_tensor(other.rows)).numpy()
         else:
@@ -195,13 +195,9 @@ def _collect(
 ) -> None:
     """Take the scores of a block into the heaps and candidates of their row and their column."""
     width, least = block.shape[1], x.value.shape[1] - 1
-    last = first_column + width
-    scales, errors, penalties = (
-        y.scale[first_column:last],
-        y.error[first_column:last],
-        y.penalty[first_column:last],
-    )
-    thresholds, values = y.threshold[first_column:last], y.value[first_column:last, least].copy()
+    at = slice(first_column, first_column + width)
+    scales, errors, penalties = y.scale[at], y.error[at], y.penalty[at]
+    thresholds, values = y.threshold[at], y.value[at, least].copy()
     flags, hits = new_flags(width)
     for r in range(block.shape[0]):
         row = first_row + r
@@ -232,19 +228,9 @@ def _collect(
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def _flag(
-    cells: Any,
-    scale: Any,
-    scales: Any,
-    error: Any,
-    errors: Any,
-    threshold: Any,
-    value: Any,
-    penalty: Any,
-    thresholds: Any,
-    values: Any,
-    penalties: Any,
-    flags: Any,
-) -> None:
+    cells: Any, scale: Any, scales: Any, error: Any, errors: Any, threshold: Any, value: Any, penalty: Any,
+    thresholds: Any, values: Any, penalties: Any, flags: Any,
+) -> None:  # fmt: skip
     """Say which scores of a row may enter a heap or be a candidate; compiled to vectors."""
     for c in range(cells.shape[0]):
         score = np.float32(cells[c]) * (scale * scales[c]) + (error + errors[c])

@@ -96,10 +96,8 @@ class HardNegatives:
         self.memory = _BLOCK_MEMORY[self.on_gpu]
         # How far a product of two unit rows may be off.
         self.error = UNIT_ERROR if self.on_gpu else 2.0**-23 * (keys.shape[1] + 4)
-        queries, size = (
-            len(self.forbidden),
-            max(_POOL_FACTOR[self.on_gpu] * self.n, self.n + forbidden.most + 1),
-        )
+        queries = len(self.forbidden)
+        size = max(_POOL_FACTOR[self.on_gpu] * self.n, self.n + forbidden.most + 1)
         self.all = torch.arange(queries, device=keys.device)
         self.pool = torch.zeros(queries, min(len(keys), size), dtype=torch.int64, device=keys.device)
         self.scores = keys.new_zeros(self.pool.shape)

@@ -25,7 +25,7 @@ from bilex.vectors.formats import (
     LoadReport,
     check_words,
 )
-from bilex.vectors.stored import row_blocks, watch_mapped_file
+from bilex.vectors.stored import row_blocks, slices, watch_mapped_file
 
 _NEW_LIST = ".bilex-words"
 _BLOCK_ROWS = 8192
@@ -55,10 +55,10 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
             report.entries = report.kept = len(words)
             return WordVectors(words, matrix, report=report)
         collector = Collector(report, matrix.shape[1], options)
-        for start in range(0, len(words), _BLOCK_ROWS):
+        for block in slices(len(words), _BLOCK_ROWS):
             with np.errstate(over="ignore", invalid="ignore"):
-                rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
-            collector.add(words[start : start + _BLOCK_ROWS], rows, range(start + 1, start + 1 + len(rows)))
+                rows = matrix[block].astype(np.float32)
+            collector.add(words[block], rows, range(block.start + 1, block.stop + 1))
         return collector.finish()
 
 

@@ -66,8 +66,8 @@ class StoredRows:
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """All rows as one matrix."""
         whole = np.empty(self.shape, np.float32)
-        for start in range(0, len(self), _BLOCK_ROWS):
-            whole[start : start + _BLOCK_ROWS] = self[start : start + _BLOCK_ROWS]
+        for block in slices(len(self), _BLOCK_ROWS):
+            whole[block] = self[block]
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def part(self, rows: slice | npt.NDArray[np.int64]) -> StoredRows:
@@ -79,6 +79,11 @@ class StoredRows:
 Matrix: TypeAlias = FloatMatrix | StoredRows
 
 
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover a range of `count`."""
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
 def part_of(matrix: Matrix, rows: slice | npt.NDArray[np.int64]) -> Matrix:
     """Some rows of a matrix, stored as they are."""
     return matrix.part(rows) if isinstance(matrix, StoredRows) else matrix[rows]
@@ -86,8 +91,7 @@ def part_of(matrix: Matrix, rows: slice | npt.NDArray[np.int64]) -> Matrix:
 
 def row_blocks(matrix: Matrix, rows: int = _BLOCK_ROWS) -> Iterator[FloatMatrix]:
     """The rows of a matrix in float32, some at a time."""
-    for start in range(0, len(matrix), rows):
-        yield np.asarray(matrix[start : start + rows], np.float32)
+    return (np.asarray(matrix[block], np.float32) for block in slices(len(matrix), rows))
 
 
 def checked_blocks(
