@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,10 +73,7 @@ class WordEncoder(nn.Module):
         device: str | torch.device = "auto",
     ) -> None:
         super().__init__()
-        self.model = model
-        self.tokenizer = tokenizer
-        self.preset = preset
-        self.name = name
+        self.model, self.tokenizer, self.preset, self.name = model, tokenizer, preset, name
         self.device = resolve_device(device)
         config = model.config
         absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
@@ -204,15 +201,12 @@ class WordEncoder(nn.Module):
 
     def _by_length(self, words: PackedWords) -> torch.Tensor:
         """The words of each length by themselves, as an ordinary batch that needs no padding."""
-        ids = words.ids.flatten()
-        parts = []
-        first = 0
-        for length, count in words.counts:
-            starts = words.starts[first : first + count, None]
-            batch = ids[starts + torch.arange(length, device=ids.device)]
+        ids, parts = words.ids.flatten(), []
+        lengths, counts = zip(*words.counts, strict=True)
+        for length, starts in zip(lengths, torch.split(words.starts, list(counts)), strict=True):
+            batch = ids[starts[:, None] + torch.arange(length, device=ids.device)]
             hidden = self.model(input_ids=batch).last_hidden_state
             parts.append(hidden[:, 0] if self.preset.reading.pooling == "cls" else hidden.mean(dim=1))
-            first += count
         return torch.cat(parts)
 
     def fingerprint(self) -> str:
@@ -246,10 +240,8 @@ class WordEncoder(nn.Module):
             write_text(temporary / "README.md", card)
 
 
-def resolve_dtype(
-    device: torch.device, precision: Precision, job: Literal["tuning", "encoding"]
-) -> torch.dtype:
-    """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest one on a CPU."""
+def resolve_dtype(device: torch.device, precision: Precision, job: str) -> torch.dtype:
+    """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest of a job on a CPU."""
     if precision == "auto" and device.type == "cpu":
         return torch.bfloat16 if operands.precision(job) == "bfloat16" else torch.float32
     fast = precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()

@@ -27,7 +27,7 @@ from bilex.core.progress import SILENT, Progress, Task
 from bilex.encoders.model import PackedWords, TokenTable, WordEncoder, pack, resolve_dtype, to_device
 from bilex.encoders.settings import TuningSettings
 from bilex.search import top_k
-from bilex.search.search import Floats, Rows
+from bilex.search.plain import Floats, Rows
 
 _FREQUENT, _KEPT_PER_SIDE = 20_000, 6_000
 _WEIGHT, _MOMENT = "weight.encoder.", "moment."

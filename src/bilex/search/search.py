@@ -13,7 +13,6 @@ import numpy.typing as npt
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.search import plain
-from bilex.search.plain import Floats, Rows
 from bilex.vectors.stored import Matrix, StoredRows, slices
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from bilex.search import cpu, gpu
 
+Floats = plain.Floats
+Rows = plain.Rows
 AnyRows: TypeAlias = "npt.NDArray[np.float32] | StoredRows | torch.Tensor"
 
 _PLACED_AT_ONCE = 1 << 16

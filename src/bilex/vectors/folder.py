@@ -20,7 +20,8 @@ from bilex.core.files import atomic_folder, json_text, opened, read_json, stored
 from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors import stored
-from bilex.vectors.core import Step, Subwords, WordVectors
+from bilex.vectors.core import Step, WordVectors
+from bilex.vectors.fasttext import Subwords
 from bilex.vectors.formats import MAX_NGRAM, LoadOptions, LoadReport
 from bilex.vectors.stored import FloatMatrix, Matrix, StoredRows, part_of
 

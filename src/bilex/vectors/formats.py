@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def save(vectors: WordVectors, path: Path, format: str | None = None, dtype: str
 
     kind = format or format_of_name(path)
     if kind == "safetensors":
-        others = {"preprocessing": vectors.preprocessing, "subwords": vectors.subwords}
+        others: dict[str, Any] = {"preprocessing": vectors.preprocessing, "subwords": vectors.subwords}
         blocks = row_blocks(vectors.vectors)
         folder.write_blocks(path, vectors.index_to_key, vectors.dim, blocks, dtype=dtype, **others)
     elif dtype != "float32":
@@ -167,6 +167,13 @@ class LoadOptions:
         if self.encoding_errors not in ("strict", "replace", "ignore"):
             raise BilexError(f"encoding_errors is '{self.encoding_errors}'; use strict, replace or ignore.")
 
+    def keep_all(self, words: list[str]) -> bool:
+        """Whether each of these words stays, and stays as it is."""
+        distinct = set(words)
+        as_they_are = not self.lowercase or all(word == word.lower() for word in words)
+        markers = set() if self.keep_markers else distinct & MARKERS
+        return as_they_are and len(distinct) == len(words) and "" not in distinct and not markers
+
 
 @dataclass
 class LoadReport(FileReport):
@@ -209,8 +216,9 @@ class Collector:
         """
         self.report.entries += len(words)
         self.remaining = None if self.remaining is None else self.remaining - len(words)
-        finite, nonzero = np.isfinite(rows).all(axis=1), (rows != 0).any(axis=1)
-        entries = enumerate(zip(words, finite.tolist(), nonzero.tolist(), places, strict=True))
+        finite: list[bool] = np.asarray(np.isfinite(rows).all(axis=1)).tolist()
+        nonzero: list[bool] = np.asarray((rows != 0).any(axis=1)).tolist()
+        entries = enumerate(zip(words, finite, nonzero, places, strict=True))
         kept = [index for index, entry in entries if self._wanted(*entry)]
         end = len(self._words)
         if end > len(self._matrix):
