@@ -354,14 +354,16 @@ def encode_cached(
             stored: Floats = file.get_tensor("vectors")
             digest = hashlib.sha256(np.ascontiguousarray(stored).data).hexdigest()
             if stored.shape == (len(words), encoder.dim) and (file.metadata() or {}).get("sha256") == digest:
-                path.touch()
+                with contextlib.suppress(OSError):  # in a folder of another user
+                    path.touch()
                 return stored
     vectors = encoder.encode(tokens, precision=precision, progress=progress)
     with optional_save(cache, progress), atomic_file(path) as temporary:
         save_file({"vectors": vectors}, temporary, {"sha256": hashlib.sha256(vectors.data).hexdigest()})
-    files = sorted(cache.glob("*.safetensors"), key=lambda file: file.stat().st_mtime, reverse=True)
-    total = np.cumsum([file.stat().st_size for file in files])
-    for number, file in enumerate(files):
-        if number and total[number] > _CACHE_BYTES:
-            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # another process may remove files at the same time
+        files = sorted(cache.glob("*.safetensors"), key=lambda file: file.stat().st_mtime, reverse=True)
+        total = np.cumsum([file.stat().st_size for file in files])
+        for number, file in enumerate(files):
+            if number and total[number] > _CACHE_BYTES:
+                file.unlink(missing_ok=True)
     return vectors
