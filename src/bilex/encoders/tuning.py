@@ -183,17 +183,10 @@ class Tuner:
             np.concatenate([source_tokens.ids, target_tokens.ids]),
             np.concatenate([source_tokens.lengths, target_tokens.lengths]),
         )
-        self.target_start = len(source_tokens)
+        start = self.target_start = len(source_tokens)  # target words are numbered after the source words
         self.source_negatives = pairs.source_negatives.shape[1]
-        columns = np.concatenate(
-            [
-                pairs.positives[:, :1],
-                pairs.positives[:, 1:] + self.target_start,
-                pairs.source_negatives,
-                pairs.target_negatives + self.target_start,
-            ],
-            axis=1,
-        )
+        negatives = pairs.source_negatives, pairs.target_negatives + start
+        columns = np.hstack([pairs.positives + np.array([0, start]), *negatives])
         readable = (self.tokens.lengths[columns[:, :2]] > 0).all(axis=1)
         if not readable.any():
             raise BilexError(
@@ -329,15 +322,12 @@ class Tuner:
             words, places, is_target = self.lay_out(chosen[start : start + self.micro_batch])
             with torch.autocast(device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
                 vectors = self.encoder(words)
-            sources, targets, negatives = places[:, 0], places[:, 1], places[:, 2:]
+            pair, temperature = (places[:, 0], places[:, 1]), settings.temperature
             if settings.whole_batch:
-                loss = whole_batch_loss(vectors, sources, targets, is_target, settings.temperature)
+                loss = whole_batch_loss(vectors, *pair, is_target, temperature)
             else:
-                near_targets = negatives[:, : self.source_negatives]
-                near_sources = negatives[:, self.source_negatives :]
-                loss = contrastive_loss(
-                    vectors, sources, targets, near_targets, near_sources, settings.temperature
-                )
+                near_target, near_source = places[:, 2:].tensor_split([self.source_negatives], dim=1)
+                loss = contrastive_loss(vectors, *pair, near_target, near_source, temperature)
             loss = loss / len(chosen)
             torch.autograd.backward(loss)
             total += loss.detach()

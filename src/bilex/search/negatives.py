@@ -73,8 +73,7 @@ class Forbidden(NamedTuple):
         """The forbidden keys of each query as rows of equal length, filled up with −1."""
         counts = np.diff(self.starts)
         table = np.full((len(counts), max(1, self.most)), -1, np.int64)
-        query = np.repeat(np.arange(len(counts)), counts)
-        table[query, np.arange(len(self.keys)) - self.starts[query]] = self.keys
+        table[np.arange(table.shape[1]) < counts[:, None]] = self.keys
         return torch.from_numpy(table)
 
 
