@@ -8,6 +8,7 @@ x̂'·ŷ for its source negatives] / τ, and its loss is the cross-entropy with 
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -248,12 +249,10 @@ class Tuner:
             task.advance(first * steps)
             self.updates = first * steps
             for epoch in range(first, settings.epochs):
-                good = [p.detach().clone() for p in encoder.parameters()]
+                good = copy.deepcopy(encoder.state_dict())
                 loss = self._epoch(optimiser, epoch, task)
                 if not np.isfinite(loss):
-                    with torch.no_grad():
-                        for parameter, value in zip(encoder.parameters(), good, strict=True):
-                            parameter.copy_(value)
+                    encoder.load_state_dict(good)
                     self.updates = epoch * steps
                     if epoch == 0:
                         raise BilexError(
@@ -388,9 +387,8 @@ def _resumed(state: Checkpoint, model: nn.Module, optimiser: torch.optim.Optimiz
     kept = state.load(of_another="ignore")
     if kept is None:
         return []
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(kept.tensors[_WEIGHT + name])
+    weights = {name: kept.tensors[_WEIGHT + name] for name, _ in model.named_parameters()}
+    model.load_state_dict(weights, strict=False)  # buffers are not kept
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in kept.tensors.items():
         if name.startswith(_MOMENT):
