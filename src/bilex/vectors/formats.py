@@ -246,15 +246,16 @@ class Collector:
             report.leave_out(place, "only zeros")
         elif word in MARKERS and not self._options.keep_markers:
             report.markers += 1
-        elif key in self._words and (not lowercase or word in self._spelt):
-            report.leave_out(place, "the word is repeated")
-        else:
-            new = key not in self._words
+        elif key not in self._words:
             self._words[key] = None
             if lowercase:
                 self._spelt.add(word)
-                report.merged += not new
-            return new
+            return True
+        elif lowercase and word not in self._spelt:
+            report.merged += 1
+            self._spelt.add(word)
+        else:
+            report.leave_out(place, "the word is repeated")
         return False
 
     def finish(self) -> WordVectors:
