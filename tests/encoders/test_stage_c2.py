@@ -155,6 +155,22 @@ def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder],
     assert computed == [2, 3, 2]
 
 
+def test_a_cache_of_others_is_used_although_its_files_cannot_be_changed(
+    make_encoder: Callable[..., WordEncoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, words = make_encoder(), ["ab", "cd"]
+    (tmp_path / "removed meanwhile.safetensors").symlink_to(tmp_path / "nowhere")
+    first = encode_cached(encoder, words, encoder.tokenise(words), tmp_path)
+
+    def refused(*_: object) -> None:
+        raise PermissionError("not the owner")
+
+    monkeypatch.setattr(Path, "touch", refused)
+    monkeypatch.setattr(WordEncoder, "encode", lambda *_, **__: pytest.fail("encoded again"))
+    again = encode_cached(encoder, words, encoder.tokenise(words), tmp_path)
+    np.testing.assert_array_equal(again, first)
+
+
 def test_a_light_preset_gives_the_encoder_less_weight(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     encoder.preset = replace(encoder.preset, mixing=0.4)

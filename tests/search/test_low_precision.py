@@ -78,7 +78,7 @@ def test_precisions_follow_from_the_instructions(monkeypatch, features, product,
     found = operands.precisions()
     assert (found["search"], found["matching"]) == (expected[0], expected[0])
     assert (found["tuning"], found["encoding"]) == (expected[1], expected[1])
-    assert operands.model_dtype("tuning") == getattr(torch, expected[1])
+    assert operands.precision("tuning") == expected[1]
 
 
 @pytest.mark.parametrize(("limit", "enough"), [(127, 4_000), (63, 8_000)])

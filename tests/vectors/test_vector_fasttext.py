@@ -12,7 +12,7 @@ import pytest
 
 from bilex import BilexError
 from bilex.vectors import Subwords, WordVectors
-from bilex.vectors.core import ngram_buckets
+from bilex.vectors.fasttext import ngram_buckets
 
 DATA = Path(__file__).parent / "data"
 TOLERANCE = 1e-7

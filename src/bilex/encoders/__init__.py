@@ -1,6 +1,8 @@
 """Words to vectors with a multilingual language model, and tuning it on pairs and negatives (stage C2).
 
-Importing this package is light: torch and transformers are loaded when a name is first used.
+`settings` has C2 and its presets, `opening` the sources of encoders, `model` the encoder, `tuning` the
+contrastive tuning, `stage` all of it in order and the combination with static vectors. Importing this package
+is light: torch and transformers are loaded when a name is first used.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from bilex.core.manifest import manifest_folder, optional_save
 from bilex.core.progress import SILENT, Progress
 from bilex.encoders.opening import open_model, quiet_transformers
 from bilex.encoders.settings import READING_FILE, EncoderPreset, Precision, Reading, preset_for
-from bilex.search.low_precision.operands import model_dtype
+from bilex.search.low_precision import operands
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -73,10 +73,7 @@ class WordEncoder(nn.Module):
         device: str | torch.device = "auto",
     ) -> None:
         super().__init__()
-        self.model = model
-        self.tokenizer = tokenizer
-        self.preset = preset
-        self.name = name
+        self.model, self.tokenizer, self.preset, self.name = model, tokenizer, preset, name
         self.device = resolve_device(device)
         config = model.config
         absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
@@ -160,10 +157,11 @@ class WordEncoder(nn.Module):
         computed = first[table.lengths[first] > 0]
         computed = computed[np.argsort(table.lengths[computed], kind="stable")]
         size = batch_size or _WORDS_PER_BATCH[self.device.type]
+        dtype = resolve_dtype(self.device, precision, "encoding")
         self.eval()
         with (
             torch.no_grad(),
-            autocast(self.device, resolve_dtype(self.device, precision, "encoding")),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=dtype == torch.bfloat16),
             progress.task("Encoding words", len(computed)) as task,
         ):
 
@@ -203,15 +201,12 @@ class WordEncoder(nn.Module):
 
     def _by_length(self, words: PackedWords) -> torch.Tensor:
         """The words of each length by themselves, as an ordinary batch that needs no padding."""
-        ids = words.ids.flatten()
-        parts = []
-        first = 0
-        for length, count in words.counts:
-            starts = words.starts[first : first + count, None]
-            batch = ids[starts + torch.arange(length, device=ids.device)]
+        ids, parts = words.ids.flatten(), []
+        lengths, counts = zip(*words.counts, strict=True)
+        for length, starts in zip(lengths, torch.split(words.starts, list(counts)), strict=True):
+            batch = ids[starts[:, None] + torch.arange(length, device=ids.device)]
             hidden = self.model(input_ids=batch).last_hidden_state
             parts.append(hidden[:, 0] if self.preset.reading.pooling == "cls" else hidden.mean(dim=1))
-            first += count
         return torch.cat(parts)
 
     def fingerprint(self) -> str:
@@ -245,21 +240,12 @@ class WordEncoder(nn.Module):
             write_text(temporary / "README.md", card)
 
 
-def resolve_dtype(
-    device: torch.device, precision: Precision, job: Literal["tuning", "encoding"]
-) -> torch.dtype:
-    """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest one on a CPU."""
-    if precision != "auto":
-        return torch.bfloat16 if precision == "bfloat16" else torch.float32
-    if device.type == "cpu":
-        return model_dtype(job)
-    fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return torch.bfloat16 if fast else torch.float32
-
-
-def autocast(device: torch.device, dtype: torch.dtype) -> torch.autocast:
-    """Compute products in `dtype`; weights stay float32."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
+def resolve_dtype(device: torch.device, precision: Precision, job: str) -> torch.dtype:
+    """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest of a job on a CPU."""
+    if precision == "auto" and device.type == "cpu":
+        return torch.bfloat16 if operands.precision(job) == "bfloat16" else torch.float32
+    fast = precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.bfloat16 if fast or precision == "bfloat16" else torch.float32
 
 
 @dataclass(frozen=True)
@@ -368,14 +354,16 @@ def encode_cached(
             stored: Floats = file.get_tensor("vectors")
             digest = hashlib.sha256(np.ascontiguousarray(stored).data).hexdigest()
             if stored.shape == (len(words), encoder.dim) and (file.metadata() or {}).get("sha256") == digest:
-                path.touch()
+                with contextlib.suppress(OSError):  # in a folder of another user
+                    path.touch()
                 return stored
     vectors = encoder.encode(tokens, precision=precision, progress=progress)
     with optional_save(cache, progress), atomic_file(path) as temporary:
         save_file({"vectors": vectors}, temporary, {"sha256": hashlib.sha256(vectors.data).hexdigest()})
-    files = sorted(cache.glob("*.safetensors"), key=lambda file: file.stat().st_mtime, reverse=True)
-    total = np.cumsum([file.stat().st_size for file in files])
-    for number, file in enumerate(files):
-        if number and total[number] > _CACHE_BYTES:
-            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # another process may remove files at the same time
+        files = sorted(cache.glob("*.safetensors"), key=lambda file: file.stat().st_mtime, reverse=True)
+        total = np.cumsum([file.stat().st_size for file in files])
+        for number, file in enumerate(files):
+            if number and total[number] > _CACHE_BYTES:
+                file.unlink(missing_ok=True)
     return vectors

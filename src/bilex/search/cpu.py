@@ -25,17 +25,12 @@ from bilex.core.compiling import njit
 from bilex.core.errors import BilexError
 from bilex.core.machine import processor
 from bilex.search import plain
+from bilex.search.low_precision import operands
 from bilex.search.low_precision.int8_keys import Int8Keys
-from bilex.search.low_precision.operands import (
-    Operand,
-    float32_error,
-    int8_pays,
-    multiply,
-    operand,
-    quantization_error,
-)
+from bilex.search.low_precision.operands import Operand, multiply, operand
 from bilex.search.search import Floats, Rows, placed
 from bilex.search.threads import in_threads, single_threaded_torch, worker_count
+from bilex.vectors.stored import slices
 
 if TYPE_CHECKING:
     import torch
@@ -51,20 +46,6 @@ _LARGEST = 127  # 8-bit number in a server's keys
 Visit = Callable[[npt.NDArray[np.generic], int, int], None]
 
 
-class Heaps(NamedTuple):
-    """A binary heap per query with the worst key first, whose score is the query's threshold."""
-
-    score: npt.NDArray[np.float32]
-    key: npt.NDArray[np.int32]
-    threshold: npt.NDArray[np.float32]
-
-    @classmethod
-    def empty(cls, queries: int, size: int) -> Heaps:
-        """Heaps that any score enters."""
-        lowest = np.full((queries, size), -np.inf, np.float32)
-        return cls(lowest, np.zeros((queries, size), np.int32), np.full(queries, -np.inf, np.float32))
-
-
 class CpuSearch:
     """Keys prepared once for any number of searches; see `bilex.search.KeySearch`."""
 
@@ -74,17 +55,13 @@ class CpuSearch:
 
     def top_k(self, queries: Floats, k: int) -> tuple[Floats, Rows]:
         """Exact top-k of some queries."""
-        int8 = int8_pays(len(queries), len(self.keys), k) if self.int8 is None else self.int8
+        int8 = operands.int8_pays(len(queries), len(self.keys), k) if self.int8 is None else self.int8
         if int8 not in self.prepared:
             self.prepared[int8] = operand(self.keys, int8=int8)
-        scaled, shift, largest = _scaled(queries, self.penalty, len(self.keys))
-        left, right = operand(scaled, int8=int8), self.prepared[int8]
-        errors = quantization_error(left, right, largest)
-        heaps = Heaps.empty(len(queries), min(k + _SPARE, len(self.keys)))
-        given = left.scale, right.scale, *errors, shift, scaled, self.keys, *heaps, left.exact
-        row_blocks(left.rows, right.rows, lambda block, row, key: scan(block, row, key, *given))
-        bound = heaps.threshold + float32_error(left, right, largest)
-        return _best(heaps.key, bound, queries, scaled, self.keys, shift, self.penalty, k)
+        search = _Search(queries, self.keys, self.penalty, k, self.prepared[int8], int8=int8)
+        heaps = search.new_heaps()
+        row_blocks(search.left.rows, search.right.rows, lambda *block: search.scan(heaps, *block))
+        return search.best([heaps])
 
 
 class ServedKeys:
@@ -108,9 +85,9 @@ class ServedKeys:
         self._threads = processor().threads
         self._pool = ThreadPoolExecutor(self._threads, "served-keys")
         measures, longest = [], 0.0
-        for start in range(0, len(keys), _ROUNDED):
-            part = operand(self.keys[start : start + _ROUNDED], int8=True, limit=_LARGEST, first=start)
-            self._low.put(part.rows[:, : keys.shape[1]], start)
+        for at in slices(len(keys), _ROUNDED):
+            part = operand(self.keys[at], int8=True, limit=_LARGEST, first=at.start)
+            self._low.put(part.rows[:, : keys.shape[1]], at.start)
             measures.append((part.scale, part.error, part.norm))
             longest = max(longest, part.longest)
             read()
@@ -120,8 +97,7 @@ class ServedKeys:
     def top_k(self, queries: Floats, k: int, *, penalised: bool = True) -> tuple[Floats, Rows]:
         """For each query the k keys of highest score, best first; with or without the penalty."""
         scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
-        for start in range(0, len(queries), _SERVED_QUERIES):
-            at = slice(start, start + _SERVED_QUERIES)
+        for at in slices(len(queries), _SERVED_QUERIES):
             scores[at], rows[at] = self._search(queries[at], k, self._penalty if penalised else None)
             self._read()
         return scores, rows
@@ -130,30 +106,95 @@ class ServedKeys:
         """The best keys of a few queries; each thread has a part of the keys and its own heaps."""
         if not np.isfinite(queries).all():
             raise BilexError("a query holds NaN or infinite values; nothing can be near it.")
-        scaled, shift, largest = _scaled(queries, penalty, len(self.keys))
-        left, right = operand(scaled, int8=True, limit=_LARGEST), self._prepared
-        errors = quantization_error(left, right, largest)
-        given = left.scale, right.scale, *errors, shift, scaled, self.keys
-        low = left.rows[:, : self.keys.shape[1]]
+        search = _Search(queries, self.keys, penalty, k, self._prepared, int8=True, limit=_LARGEST)
+        low = search.left.rows[:, : self.keys.shape[1]]
         blocks = range(0, len(self.keys), _SERVED_KEYS)
         parts = max(1, min(self._threads, len(self.keys) // (k + _SERVED_KEYS)))
 
-        def search(part: int) -> Heaps:
-            heaps = Heaps.empty(len(queries), min(k + _SPARE, len(self.keys)))
-            memory = np.empty(len(queries) * _SERVED_KEYS, np.int32)
+        def search_part(part: int) -> Heaps:
+            heaps, memory = search.new_heaps(), np.empty(len(queries) * _SERVED_KEYS, np.int32)
             for start in blocks[len(blocks) * part // parts : len(blocks) * (part + 1) // parts]:
                 width = min(_SERVED_KEYS, len(self.keys) - start)
                 block = memory[: len(queries) * width].reshape(len(queries), width)
                 self._low.products(low, start, block)
-                scan(block, 0, start, *given, *heaps, False)
+                search.scan(heaps, block, 0, start)
             return heaps
 
-        others = [self._pool.submit(search, part) for part in range(1, parts)]
-        found = [search(0), *(other.result() for other in others)]
-        bound = np.max([heaps.threshold for heaps in found], axis=0)
-        bound += float32_error(left, right, largest)
-        keys = np.concatenate([heaps.key for heaps in found], axis=1)
-        return _best(keys, bound, queries, scaled, self.keys, shift, penalty, k)
+        others = [self._pool.submit(search_part, part) for part in range(1, parts)]
+        return search.best([search_part(0), *(other.result() for other in others)])
+
+
+class Heaps(NamedTuple):
+    """A binary heap per query with the worst key first, whose score is the query's threshold."""
+
+    score: npt.NDArray[np.float32]
+    key: npt.NDArray[np.int32]
+    threshold: npt.NDArray[np.float32]
+
+
+class _Scores(NamedTuple):
+    """What a compiled loop needs: the score of query q and key y is queries[q]·keys[y] + shift[y]."""
+
+    queries: Floats  # doubled where there is a penalty
+    keys: Floats
+    shift: Floats  # −penalty
+    query_scale: Floats  # times a factor of both sides, a product of rounded rows is close to the true one
+    key_scale: Floats
+    query_error: Floats  # how far a rounded product may be off: the sum of a number of both sides
+    key_error: Floats
+
+
+class _Search:
+    """One search: its scores, from the first comparison of rounded products to the exact result."""
+
+    def __init__(
+        self, queries: Floats, keys: Floats, penalty: Floats | None, k: int, right: Operand, **rounding: Any
+    ) -> None:
+        self.queries, self.penalty, self.k, self.right = queries, penalty, k, right
+        scaled = _read_only(queries if penalty is None else queries * np.float32(2))
+        none = np.zeros(len(keys), np.float32)
+        shift = none if penalty is None else -np.ascontiguousarray(penalty, np.float32)
+        self.left, self.largest_shift = operand(scaled, **rounding), float(np.abs(shift).max(initial=0.0))
+        errors = operands.quantization_error(self.left, right, self.largest_shift)
+        self.scores = _Scores(scaled, keys, shift, self.left.scale, right.scale, *errors)
+
+    def new_heaps(self) -> Heaps:
+        """Heaps that any score enters."""
+        shape = len(self.queries), min(self.k + _SPARE, len(self.scores.keys))
+        lowest = np.full(shape, -np.inf, np.float32)
+        return Heaps(lowest, np.zeros(shape, np.int32), lowest[:, 0].copy())
+
+    def scan(self, heaps: Heaps, block: npt.NDArray[np.generic], row: int, key: int) -> None:
+        """Put the best scores of a block of products into the heaps; `row` and `key` are its first ones."""
+        _scan(block, row, key, self.scores, heaps, self.left.exact)
+
+    def best(self, found: list[Heaps]) -> tuple[Floats, Rows]:
+        """The k best keys of each query in any of its heaps, by their scores in float64.
+
+        The lower of equal ones comes first. No key outside the heaps exceeds their highest threshold by more
+        than the error of float32; a query whose k-th best score does not either is searched plainly.
+        """
+        candidates = np.concatenate([heaps.key for heaps in found], axis=1)
+        keys, shape = self.scores.keys, (len(self.queries), self.k)
+        scores, rows = np.empty(shape, np.float32), np.empty(shape, np.int64)
+
+        def rescore(start: int, stop: int) -> None:
+            ordered = np.sort(candidates[start:stop], axis=1)
+            exact = np.empty(ordered.shape, np.float32)
+            _exact_scores(ordered, start, self.scores, exact)
+            order = np.argsort(-exact, axis=1, kind="stable")[:, : self.k]
+            scores[start:stop] = np.take_along_axis(exact, order, axis=1)
+            rows[start:stop] = np.take_along_axis(ordered, order, axis=1)
+
+        in_threads(len(self.queries), rescore, 1024)
+        if candidates.shape[1] < len(keys):
+            bound = np.max([heaps.threshold for heaps in found], axis=0)
+            bound += operands.float32_error(self.left, self.right, self.largest_shift)
+            undecided = np.flatnonzero(scores[:, -1] <= bound)
+            if len(undecided):
+                found_plainly = plain.top_k(self.queries[undecided], keys, self.k, self.penalty)
+                scores[undecided], rows[undecided] = found_plainly
+        return scores, rows
 
 
 def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], visit: Visit) -> None:
@@ -181,48 +222,7 @@ def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], visit: Visit) -
             visit(multiply(strip, keys, out).numpy(), starts[number], first)
 
     with single_threaded_torch() as one_thread, ThreadPoolExecutor(workers, initializer=one_thread) as pool:
-        for done in [pool.submit(work, number) for number in range(len(starts))]:
-            done.result()
-
-
-def _scaled(queries: Floats, penalty: Floats | None, keys: int) -> tuple[Floats, Floats, float]:
-    """Queries and an addend per key, so that a score is their product and the addend; the largest addend."""
-    if penalty is None:
-        return _read_only(queries), np.zeros(keys, np.float32), 0.0
-    shift = -np.ascontiguousarray(penalty, np.float32)
-    return _read_only(queries * np.float32(2)), shift, float(np.abs(shift).max(initial=0.0))
-
-
-def _best(
-    candidates: npt.NDArray[np.int32],
-    bound: Floats,
-    queries: Floats,
-    scaled: Floats,
-    keys: Floats,
-    shift: Floats,
-    penalty: Floats | None,
-    k: int,
-) -> tuple[Floats, Rows]:
-    """The k best candidates of each query by their scores in float64; the lower of equal ones first.
-
-    No other key exceeds `bound`. A query whose k-th best score does not either is searched plainly.
-    """
-    count = len(queries)
-    scores, rows = np.empty((count, k), np.float32), np.empty((count, k), np.int64)
-
-    def rescore(start: int, stop: int) -> None:
-        found = np.sort(candidates[start:stop], axis=1)
-        exact = np.empty(found.shape, np.float32)
-        exact_scores(found, scaled[start:stop], keys, shift, exact)
-        order = np.argsort(-exact, axis=1, kind="stable")[:, :k]
-        scores[start:stop] = np.take_along_axis(exact, order, axis=1)
-        rows[start:stop] = np.take_along_axis(found, order, axis=1)
-
-    in_threads(count, rescore, 1024)
-    if candidates.shape[1] < len(keys):
-        undecided = np.flatnonzero(scores[:, -1] <= bound)
-        scores[undecided], rows[undecided] = plain.top_k(queries[undecided], keys, k, penalty)
-    return scores, rows
+        list(pool.map(work, range(len(starts))))
 
 
 def _read_only(rows: Floats) -> Floats:
@@ -287,39 +287,27 @@ def float32_dot(queries: Any, row: int, keys: Any, key: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def scan(
-    block: Any,
-    first_row: int,
-    first_key: int,
-    row_scale: Any,
-    key_scale: Any,
-    row_error: Any,
-    key_error: Any,
-    shift: Any,
-    queries: Any,
-    keys: Any,
-    heap_scores: Any,
-    heap_keys: Any,
-    thresholds: Any,
-    exact: bool,
-) -> None:
+def _scan(block: Any, first_row: int, first_key: int, given: Any, heaps: Any, exact: bool) -> None:
     """Put the scores of a block that exceed the threshold of their row into its heap.
 
     A score that is not exact counts with its largest error, and is computed again in float32.
     """
+    shift, thresholds = given.shift, heaps.threshold
     for first in range(0, block.shape[1], COLUMNS):
         width = min(COLUMNS, block.shape[1] - first)
         start, stop = first_key + first, first_key + first + width
-        scales, raised = key_scale[start:stop], shift[start:stop] + key_error[start:stop]
+        scales, raised = given.key_scale[start:stop], shift[start:stop] + given.key_error[start:stop]
         flags, hits = new_flags(width)
         for r in range(block.shape[0]):
             row, cells = first_row + r, block[r, first : first + width]
-            _flag(cells, row_scale[row], scales, raised, thresholds[row] - row_error[row], flags)
+            threshold = thresholds[row] - given.query_error[row]
+            _flag(cells, given.query_scale[row], scales, raised, threshold, flags)
             for h in range(flagged(flags, hits)):
-                key = start + hits[h]
-                score = np.float32(cells[hits[h]]) if exact else float32_dot(queries, row, keys, key)
+                key, score = start + hits[h], np.float32(cells[hits[h]])
+                if not exact:
+                    score = float32_dot(given.queries, row, given.keys, key)
                 if score + shift[key] > thresholds[row]:
-                    push(heap_scores, heap_keys, thresholds, row, key, score + shift[key])
+                    push(heaps.score, heaps.key, thresholds, row, key, score + shift[key])
 
 
 @njit(nogil=True, cache=True)
@@ -330,14 +318,15 @@ def _flag(cells: Any, scale: Any, scales: Any, raised: Any, threshold: Any, flag
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def exact_scores(candidates: Any, queries: Any, keys: Any, shift: Any, out: Any) -> None:
-    """The scores of each query's candidates, summed in float64."""
+def _exact_scores(candidates: Any, first: int, given: Any, out: Any) -> None:
+    """The scores of each query's candidates, summed in float64; `first` is the first query."""
+    queries, keys, shift = given.queries, given.keys, given.shift
     for row in range(candidates.shape[0]):
         for c in range(candidates.shape[1]):
             key = candidates[row, c]
             total = 0.0
             for d in range(queries.shape[1]):
-                total += np.float64(queries[row, d]) * np.float64(keys[key, d])
+                total += np.float64(queries[first + row, d]) * np.float64(keys[key, d])
             out[row, c] = np.float32(total + np.float64(shift[key]))
 
 

@@ -22,10 +22,11 @@ from bilex.core.device import resolve_device, with_less_memory
 from bilex.search.cpu import COLUMNS, as_tensor, flagged, float32_dot, new_flags, push, row_blocks
 from bilex.search.low_precision import operands
 from bilex.search.low_precision.operands import multiply
+from bilex.search.plain import Floats
 from bilex.search.search import AnyRows, placed
+from bilex.vectors.stored import slices
 
-Floats = npt.NDArray[np.float32]
-Given = list[tuple[Floats, npt.NDArray[Any], Floats, Floats]]
+Given = tuple[Floats, npt.NDArray[Any], Floats, Floats]  # the first four fields of `_Lines`
 _FEWEST_ROWS = 256
 _CANDIDATES = 8
 _MARGIN = 0.04  # by which a call starts under the thresholds of the one before
@@ -96,23 +97,29 @@ class _Lines(NamedTuple):
     place: npt.NDArray[np.int32]  # where they are; −1 for none
 
 
-class CpuMatcher:
-    """The CPU side of `StochasticMatcher`.
+class _Start(NamedTuple):
+    """What one call leaves to the next, per row of a language.
 
-    The penalties of one call order the candidates of the next, and its thresholds, less a margin, are where
-    the next one starts. That decides how long a call takes, never what it finds.
+    It decides how long a call takes, never what it finds.
     """
+
+    penalty: Floats  # half of CSLS's term, which orders candidates
+    threshold: Floats  # where the heap starts, less a margin
+    value: Floats  # where the candidates start, less a margin
+
+
+class CpuMatcher:
+    """The CPU side of `StochasticMatcher`."""
 
     def __init__(self, k: int) -> None:
         self.k = k
-        self.penalties: list[Floats] = []
-        self.starts: list[tuple[Floats, Floats]] = []
+        self.starts: list[_Start] = []
 
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor, keep: float, masks: tuple[int, int]
     ) -> tuple[torch.Tensor, torch.Tensor, float]:
         """Forward partners, backward partners and the objective."""
-        rows, int8 = (x.numpy(), y.numpy()), operands.matches_in_int8()
+        rows, int8 = (x.numpy(), y.numpy()), operands.precision("matching") == "int8"
         low = [operands.operand(side, int8=int8, rotate=False) for side in rows]
         rescored = keep >= 1 and int8
         zeros = [np.zeros(len(side), np.float32) for side in rows]
@@ -121,17 +128,17 @@ class CpuMatcher:
             (side, each.rows, each.scale, error) for side, each, error in zip(rows, low, errors, strict=True)
         ]
         mask = np.array([*masks, round(keep * 2**32)], np.uint64)
-        if [len(penalty) for penalty in self.penalties] != [len(x), len(y)]:
-            lowest = [np.full_like(zero, -np.inf) for zero in zeros]
-            self.penalties, self.starts = zeros, list(zip(lowest, lowest, strict=True))
+        if [len(start.penalty) for start in self.starts] != [len(x), len(y)]:
+            lowest = np.float32(-np.inf)
+            self.starts = [_Start(zero, zero + lowest, zero + lowest) for zero in zeros]
             self._pass(given, rescored, mask)
-            self.starts = [(start[0], least) for start, least in zip(self.starts, lowest, strict=True)]
-        before = self.penalties
+            self.starts = [start._replace(value=start.value + lowest) for start in self.starts]
+        before = self.starts
         sides = self._pass(given, rescored, mask)
         partners = []
         for number, side in enumerate(sides):
-            penalty = self.penalties[1 - number]
-            risen = np.float32(max(0.0, float((before[1 - number] - penalty).max())) + 1e-6)
+            penalty = self.starts[1 - number].penalty
+            risen = np.float32(max(0.0, float((before[1 - number].penalty - penalty).max())) + 1e-6)
             partner, decided = np.empty(len(side.rows), np.int64), np.empty(len(side.rows), np.bool_)
             _choose(side, risen, penalty, mask[number], mask[2], partner, decided)
             for lines, scores in _whole(side, sides[1 - number], np.flatnonzero(~decided), rescored):
@@ -140,15 +147,15 @@ class CpuMatcher:
         objective = sum(float(side.best.max(axis=1).mean(dtype=np.float64)) for side in sides) / 2
         return partners[0], partners[1], objective
 
-    def _pass(self, given: Given, rescored: bool, mask: Any) -> list[_Lines]:
-        """Find the best scores and the candidates of every line by one product, and the new penalties."""
+    def _pass(self, given: list[Given], rescored: bool, mask: Any) -> list[_Lines]:
+        """Find the best scores and the candidates of every line by one product, and the next starts."""
         sides = []
-        for number, (threshold, value) in enumerate(self.starts):
-            best = np.repeat(threshold[:, None], min(self.k, len(self.starts[1 - number][0])), axis=1)
-            heap = best, np.zeros(best.shape, np.int32), threshold.copy()
-            values = np.repeat(value[:, None], _CANDIDATES, axis=1)
+        for start, other, own in zip(self.starts, self.starts[::-1], given, strict=True):
+            best = np.repeat(start.threshold[:, None], min(self.k, len(other.threshold)), axis=1)
+            heap = best, np.zeros(best.shape, np.int32), start.threshold.copy()
+            values = np.repeat(start.value[:, None], _CANDIDATES, axis=1)
             candidates = values, np.zeros_like(values), np.full_like(values, -1, np.int32)
-            sides.append(_Lines(*given[number], self.penalties[number], *heap, *candidates))
+            sides.append(_Lines(*own, start.penalty, *heap, *candidates))
         x, y = sides
         locks = [threading.Lock() for _ in range(0, len(y.rows), COLUMNS)]
 
@@ -158,12 +165,13 @@ class CpuMatcher:
 
         row_blocks(x.low, y.low, visit)
         for number, side in enumerate(sides):  # complete the heaps of lines that started too high
-            short, k = np.flatnonzero(side.threshold <= self.starts[number][0]), side.best.shape[1]
+            short, k = np.flatnonzero(side.threshold <= self.starts[number].threshold), side.best.shape[1]
             for lines, scores in _whole(side, sides[1 - number], short, rescored):
                 side.best[lines] = np.partition(scores, -k, axis=1)[:, -k:]
-        margin = np.float32(_MARGIN)
-        self.penalties = [(side.best.mean(axis=1, dtype=np.float64) / 2).astype(np.float32) for side in sides]
-        self.starts = [(side.best.min(axis=1) - margin, side.value[:, -1] - margin) for side in sides]
+        margin, self.starts = np.float32(_MARGIN), []
+        for side in sides:
+            penalty = (side.best.mean(axis=1, dtype=np.float64) / 2).astype(np.float32)
+            self.starts.append(_Start(penalty, side.best.min(axis=1) - margin, side.value[:, -1] - margin))
         return sides
 
 
@@ -171,8 +179,7 @@ def _whole(
     side: _Lines, other: _Lines, lines: npt.NDArray[np.intp], rescored: bool
 ) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
     """All scores of some lines, a few lines at a time."""
-    for start in range(0, len(lines), _FEWEST_ROWS):
-        some = lines[start : start + _FEWEST_ROWS]
+    for some in (lines[block] for block in slices(len(lines), _FEWEST_ROWS)):
         if rescored:
             yield some, multiply(as_tensor(side.rows[some]), as_tensor(other.rows)).numpy()
         else:
@@ -195,13 +202,9 @@ def _collect(
 ) -> None:
     """Take the scores of a block into the heaps and candidates of their row and their column."""
     width, least = block.shape[1], x.value.shape[1] - 1
-    last = first_column + width
-    scales, errors, penalties = (
-        y.scale[first_column:last],
-        y.error[first_column:last],
-        y.penalty[first_column:last],
-    )
-    thresholds, values = y.threshold[first_column:last], y.value[first_column:last, least].copy()
+    at = slice(first_column, first_column + width)
+    scales, errors, penalties = y.scale[at], y.error[at], y.penalty[at]
+    thresholds, values = y.threshold[at], y.value[at, least].copy()
     flags, hits = new_flags(width)
     for r in range(block.shape[0]):
         row = first_row + r
@@ -232,19 +235,9 @@ def _collect(
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def _flag(
-    cells: Any,
-    scale: Any,
-    scales: Any,
-    error: Any,
-    errors: Any,
-    threshold: Any,
-    value: Any,
-    penalty: Any,
-    thresholds: Any,
-    values: Any,
-    penalties: Any,
-    flags: Any,
-) -> None:
+    cells: Any, scale: Any, scales: Any, error: Any, errors: Any, threshold: Any, value: Any, penalty: Any,
+    thresholds: Any, values: Any, penalties: Any, flags: Any,
+) -> None:  # fmt: skip
     """Say which scores of a row may enter a heap or be a candidate; compiled to vectors."""
     for c in range(cells.shape[0]):
         score = np.float32(cells[c]) * (scale * scales[c]) + (error + errors[c])

@@ -73,8 +73,7 @@ class Forbidden(NamedTuple):
         """The forbidden keys of each query as rows of equal length, filled up with −1."""
         counts = np.diff(self.starts)
         table = np.full((len(counts), max(1, self.most)), -1, np.int64)
-        query = np.repeat(np.arange(len(counts)), counts)
-        table[query, np.arange(len(self.keys)) - self.starts[query]] = self.keys
+        table[np.arange(table.shape[1]) < counts[:, None]] = self.keys
         return torch.from_numpy(table)
 
 
@@ -96,10 +95,8 @@ class HardNegatives:
         self.memory = _BLOCK_MEMORY[self.on_gpu]
         # How far a product of two unit rows may be off.
         self.error = UNIT_ERROR if self.on_gpu else 2.0**-23 * (keys.shape[1] + 4)
-        queries, size = (
-            len(self.forbidden),
-            max(_POOL_FACTOR[self.on_gpu] * self.n, self.n + forbidden.most + 1),
-        )
+        queries = len(self.forbidden)
+        size = max(_POOL_FACTOR[self.on_gpu] * self.n, self.n + forbidden.most + 1)
         self.all = torch.arange(queries, device=keys.device)
         self.pool = torch.zeros(queries, min(len(keys), size), dtype=torch.int64, device=keys.device)
         self.scores = keys.new_zeros(self.pool.shape)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.vectors.stored import Matrix
+from bilex.vectors.stored import Matrix, slices
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.int64]
 _MOST_QUERIES = 32
 _MOST_SCORES = 1 << 24  # 128 MB
 _BLOCK = 8192
-_FLOAT32_ROUNDING = 2.0**-23
+FLOAT32_ROUNDING = 2.0**-23
 _FLOAT64_ROUNDING = 2.0**-52
 
 
@@ -29,37 +29,31 @@ def are_few(queries: int, keys: int) -> bool:
 
 
 def top_k(queries: Floats, keys: Matrix, k: int, penalty: Floats | None) -> tuple[Floats, Rows]:
-    """For each query the k keys of highest score; see `bilex.search.top_k`."""
-    scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
-    step = max(1, _MOST_SCORES // max(1, len(keys)))
-    for start in range(0, len(queries), step):
-        at = slice(start, start + step)
-        scores[at], rows[at] = _top_k(queries[at], keys, k, penalty)
-    return scores, rows
-
-
-def _top_k(queries: Floats, keys: Matrix, k: int, penalty: Floats | None) -> tuple[Floats, Rows]:
-    """All scores in float64 at once.
+    """For each query the k keys of highest score, computed in float64; see `bilex.search.top_k`.
 
     A matrix product may give two equal keys scores that differ in the last bit, depending on where they are.
     So the product only selects candidates; these are summed once more, each in the same order.
     """
-    scale = 1.0 if penalty is None else 2.0
-    shift = np.zeros(len(keys)) if penalty is None else -penalty.astype(np.float64)
-    scaled = scale * queries.astype(np.float64)
-    proposed, longest = _products(scaled, keys)
-    proposed += shift
+    scale, shift = 1.0, np.zeros(len(keys))
+    if penalty is not None:
+        scale, shift = 2.0, -penalty.astype(np.float64)
+    largest_shift = abs(shift).max(initial=0.0)
     scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
-    for place, query in enumerate(scaled):
-        threshold = np.partition(proposed[place], -k)[-k]
-        length = float(np.linalg.norm(query))
-        threshold -= 4 * len(query) * _FLOAT64_ROUNDING * (length * longest + abs(shift).max())
-        threshold -= 2 * _FLOAT32_ROUNDING * abs(threshold) + np.finfo(np.float32).tiny
-        candidates = np.flatnonzero(proposed[place] >= threshold)
-        exact = (_in_float64(keys, candidates) * query).sum(axis=1) + shift[candidates]
-        rounded = exact.astype(np.float32)
-        best = np.argsort(-rounded, kind="stable")[:k]
-        scores[place], rows[place] = rounded[best], candidates[best]
+    step = max(1, _MOST_SCORES // max(1, len(keys)))
+    for block in slices(len(queries), step):
+        scaled = scale * queries[block].astype(np.float64)
+        proposed, longest = _products(scaled, keys)
+        proposed += shift
+        for row, (query, found) in enumerate(zip(scaled, proposed, strict=True), block.start):
+            threshold = np.partition(found, -k)[-k]
+            length = float(np.linalg.norm(query))
+            threshold -= 4 * len(query) * _FLOAT64_ROUNDING * (length * longest + largest_shift)
+            threshold -= 2 * FLOAT32_ROUNDING * abs(threshold) + np.finfo(np.float32).tiny
+            candidates = np.flatnonzero(found >= threshold)
+            exact = (_in_float64(keys, candidates) * query).sum(axis=1) + shift[candidates]
+            rounded = exact.astype(np.float32)
+            best = np.argsort(-rounded, kind="stable")[:k]
+            scores[row], rows[row] = rounded[best], candidates[best]
     return scores, rows
 
 
@@ -67,12 +61,12 @@ def _products(queries: Doubles, keys: Matrix) -> tuple[Doubles, float]:
     """Every product, and the length of the longest key."""
     check_finite(np.asarray(np.isfinite(queries).all(axis=1)))
     products, longest = np.empty((len(queries), len(keys))), 0.0
-    for start in range(0, len(keys), _BLOCK):
-        block = _in_float64(keys, slice(start, start + _BLOCK))
+    for at in slices(len(keys), _BLOCK):
+        block = _in_float64(keys, at)
         squares = np.einsum("ij,ij->i", block, block)
-        check_finite(np.isfinite(squares), start)
+        check_finite(np.isfinite(squares), at.start)
         longest = max(longest, float(squares.max()) ** 0.5)
-        products[:, start : start + _BLOCK] = queries @ block.T
+        products[:, at] = queries @ block.T
     return products, longest
 
 

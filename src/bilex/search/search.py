@@ -13,15 +13,15 @@ import numpy.typing as npt
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.search import plain
-from bilex.vectors.stored import Matrix, StoredRows, row_blocks
+from bilex.vectors.stored import Matrix, StoredRows, slices
 
 if TYPE_CHECKING:
     import torch
 
     from bilex.search import cpu, gpu
 
-Floats = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
+Floats = plain.Floats
+Rows = plain.Rows
 AnyRows: TypeAlias = "npt.NDArray[np.float32] | StoredRows | torch.Tensor"
 
 _PLACED_AT_ONCE = 1 << 16
@@ -58,10 +58,6 @@ class KeySearch:
     ) -> None:
         self._keys, self._penalty, self._requested = keys, key_penalty, device
 
-    @cached_property
-    def _device(self) -> torch.device:
-        return resolve_device(self._requested)
-
     def top_k(self, queries: AnyRows, k: int) -> tuple[Floats, Rows]:
         """For each query the k keys of highest score; see `bilex.search.top_k`."""
         shapes = queries.shape, self._keys.shape
@@ -83,6 +79,10 @@ class KeySearch:
         memory = min(max(free // 8, 1 << 26), 1 << 31)
         scores, rows = self._on_gpu.top_k(placed(queries, self._device), k, memory)
         return scores.cpu().numpy(), rows.cpu().numpy()
+
+    @cached_property
+    def _device(self) -> torch.device:
+        return resolve_device(self._requested)
 
     @cached_property
     def _on_cpu(self) -> cpu.CpuSearch:
@@ -154,8 +154,7 @@ def ranks_of(
     index = torch.arange(len(keys), device=place)
     ranks = np.empty((len(penalties), len(queries)), np.int64)
     step = max(1, _RANK_MEMORY // (4 * _RANK_COPIES * max(1, len(keys))))
-    for start in range(0, len(queries), step):
-        block = slice(start, start + step)
+    for block in slices(len(queries), step):
         key = torch.as_tensor(chosen[block], device=place)[:, None]
         products = placed(queries[block], place) @ on_device.T
         for number, penalty in enumerate(bias):
@@ -179,9 +178,8 @@ def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
 
     if isinstance(rows, StoredRows):
         whole = torch.empty(rows.shape, device=device)
-        for number, block in enumerate(row_blocks(rows, _PLACED_AT_ONCE)):
-            start = number * _PLACED_AT_ONCE
-            whole[start : start + len(block)] = torch.from_numpy(block)
+        for block in slices(len(rows), _PLACED_AT_ONCE):
+            whole[block] = torch.from_numpy(rows[block])
         return whole
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")

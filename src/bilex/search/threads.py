@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from bilex.vectors.stored import slices
+
 
 def worker_count() -> int:
     """How many threads torch would use, which is what the user allows."""
@@ -33,5 +35,4 @@ def in_threads(count: int, work: Callable[[int, int], None], size: int) -> None:
         work(0, count)
         return
     with ThreadPoolExecutor(worker_count()) as pool:
-        for done in [pool.submit(work, start, min(start + size, count)) for start in range(0, count, size)]:
-            done.result()
+        list(pool.map(lambda part: work(part.start, part.stop), slices(count, size)))

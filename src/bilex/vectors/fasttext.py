@@ -1,9 +1,11 @@
-"""fastText's own .bin models: words, character n-grams and the matrix of both."""
+"""fastText's character n-grams, which give vectors to words outside a vocabulary, and its .bin models."""
 
 from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,9 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.core import Subwords, WordVectors, ngram_buckets
+from bilex.vectors.core import WordVectors
 from bilex.vectors.formats import FASTTEXT_MAGIC, MAX_DIM, MAX_NGRAM, Collector, LoadOptions, LoadReport
-from bilex.vectors.stored import FloatMatrix, mapped_file
+from bilex.vectors.stored import FloatMatrix, Matrix, mapped_file
 
 _VERSIONS = (11, 12)
 _ARGUMENTS = struct.Struct("<12id")
@@ -23,6 +25,80 @@ _SUPERVISED = 3
 _END_OF_SENTENCE = b"</s>"
 _LONGEST_WORD = 1 << 16
 _BLOCK_ROWS, _BLOCK_BYTES = 1024, 1 << 16  # of words at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Subwords:
+    """One vector per hash bucket of character n-grams; the mean of a word's n-grams is its vector.
+
+    Args:
+        rows: The vectors of the buckets. They may be in a read-only memory map.
+        shortest: The fewest characters of an n-gram ("minn").
+        longest: The most ("maxn"); the marks "<" and ">" at the ends of a word count as characters.
+        means: The preprocessing to repeat on each vector, in order: None to make it of length 1
+            ("unit"), else the vector to take off ("center"; the mean of the vocabulary).
+    """
+
+    rows: Matrix
+    shortest: int
+    longest: int
+    means: tuple[npt.NDArray[np.float32] | None, ...] = ()
+
+    def vector(self, word: str) -> npt.NDArray[np.float32]:
+        """The vector of `word` from its n-grams alone, preprocessed as the vocabulary was.
+
+        Raises:
+            KeyError: The word is too short to have an n-gram, or its vector is zero or not finite.
+        """
+        encoded = word.encode("utf-8", "replace")
+        buckets, _ = ngram_buckets([encoded], self.shortest, self.longest, len(self.rows))
+        if not len(buckets):
+            raise KeyError(word)
+        with np.errstate(invalid="ignore", over="ignore"):  # rows that are not finite are found below
+            vector = np.asarray(self.rows[buckets]).mean(axis=0, dtype=np.float64).astype(np.float32)
+        if not np.isfinite(vector).all():
+            raise KeyError(word)
+        for mean in self.means:
+            length = np.float32(np.linalg.norm(vector.astype(np.float64)))
+            if mean is None and length == 0:
+                raise KeyError(word)
+            vector = vector / length if mean is None else vector - mean
+        return np.asarray(vector, np.float32)
+
+
+def ngram_buckets(
+    words: Sequence[bytes], shortest: int, longest: int, buckets: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The hash buckets of the character n-grams of each "<word>", in fastText's order, and how many each has.
+
+    Characters are those of UTF-8: a byte 10xxxxxx continues the one before. The marks alone are no n-gram.
+    The hash is FNV-1a over the bytes taken as signed, as fastText does by its `int8_t`. All n-grams grow
+    together, by one byte at a time.
+    """
+    lengths = np.array([len(word) + 2 for word in words])
+    data = np.frombuffer(b"".join(b"<%b>" % word for word in words), np.uint8)
+    begins = np.append(data & 0xC0 != 0x80, True)  # whether a character begins there, or the last one ended
+    signed, begun = data.astype(np.int8).astype(np.uint32), begins.astype(np.int32)
+    start = np.flatnonzero(begins[:-1] & (longest > 0) & (buckets > 0)).astype(np.int32)
+    end = np.repeat(np.cumsum(lengths, dtype=np.int32), lengths)[start]
+    at, characters = start, np.zeros_like(start)
+    hashes = np.full(len(start), 2166136261, np.uint32)
+    found = [(start[:0], hashes[:0])]
+    while len(start):
+        hashes = (hashes ^ signed[at]) * np.uint32(16777619)
+        characters, at = characters + begun[at], at + 1
+        whole, last = begins[at], at == end
+        kept = whole & (characters >= shortest)
+        if shortest < 2:
+            kept &= (characters > 1) | ~(last | np.isin(start, np.cumsum(lengths) - lengths))
+        found.append((start[kept], hashes[kept]))
+        grows = ~last & ~(whole & (characters == longest))
+        start, end, at = start[grows], end[grows], at[grows]
+        characters, hashes = characters[grows], hashes[grows]
+    starts, hashed = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(starts, kind="stable")
+    of_word = np.repeat(np.arange(len(words)), lengths)[starts]
+    return hashed[order].astype(np.int64) % max(buckets, 1), np.bincount(of_word, minlength=len(words))
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:

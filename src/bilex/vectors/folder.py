@@ -1,11 +1,14 @@
-"""Our own format: a folder with vectors.safetensors, vocabulary.txt, config.json and SHA256SUMS."""
+r"""Our own format: a folder with vectors.safetensors, vocabulary.txt, config.json and SHA256SUMS.
+
+The vocabulary has one word per line; a backslash, newline or carriage return in a word is \\, \n or \r.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +19,11 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_folder, json_text, opened, read_json, stored_format
 from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.core import Step, Subwords, WordVectors
+from bilex.vectors import stored
+from bilex.vectors.core import Step, WordVectors
+from bilex.vectors.fasttext import Subwords
 from bilex.vectors.formats import MAX_NGRAM, LoadOptions, LoadReport
-from bilex.vectors.stored import (
-    FloatMatrix,
-    Matrix,
-    StoredRows,
-    checked_blocks,
-    mapped_file,
-    part_of,
-    row_blocks,
-)
+from bilex.vectors.stored import FloatMatrix, Matrix, StoredRows, part_of
 
 Tensors = dict[str, npt.NDArray[Any]]
 
@@ -36,7 +33,8 @@ VECTORS, SUBWORDS = "vectors.safetensors", "subwords.safetensors"
 DTYPES = {"float32": "F32", "float16": "F16", "int8": "I8"}  # and their names in safetensors
 _AGAIN = "make the folder again"
 _ALIGNMENT = 8
-_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+_ESCAPED = re.compile(r"\\(.)")
 
 
 def write_blocks(
@@ -58,20 +56,22 @@ def write_blocks(
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
     with atomic_folder(path, own_files=_own_files) as folder:
         shape = len(words), dim
-        write_matrix(folder / VECTORS, "vectors", checked_blocks(blocks, words, dtype), shape, dtype)
-        (folder / VOCABULARY).write_bytes(_escaped(words, path))
+        write_matrix(folder / VECTORS, "vectors", stored.checked_blocks(blocks, words, dtype), shape, dtype)
+        lines = (word.translate(_ESCAPES) + "\n" for word in words)
+        try:
+            (folder / VOCABULARY).write_bytes("".join(lines).encode("utf-8"))
+        except UnicodeEncodeError as error:
+            wrong = error.object[error.start]
+            raise BilexError(f"{path}: a word cannot be written as UTF-8 ({wrong!r}).") from error
         config: dict[str, Any] = {"format": FORMAT, "version": VERSION, "words": len(words), "dim": dim}
         config |= {"dtype": dtype, "preprocessing": list(preprocessing)}
         if subwords is not None:
             means = {f"mean.{step}": mean for step, mean in enumerate(subwords.means) if mean is not None}
-            write_matrix(
-                folder / SUBWORDS, "rows", row_blocks(subwords.rows), subwords.rows.shape, dtype, means
-            )
-            config["subwords"] = {
-                "shortest": subwords.shortest,
-                "longest": subwords.longest,
-                "steps": ["unit" if mean is None else "center" for mean in subwords.means],
-            }
+            rows = subwords.rows
+            write_matrix(folder / SUBWORDS, "rows", stored.row_blocks(rows), rows.shape, dtype, means)
+            steps = ["unit" if mean is None else "center" for mean in subwords.means]
+            lengths = {"shortest": subwords.shortest, "longest": subwords.longest}
+            config["subwords"] = {**lengths, "steps": steps}
         (folder / CONFIG).write_text(json_text(config), encoding="utf-8")
         write_checksums(folder, kind=FORMAT)
 
@@ -80,17 +80,6 @@ def _own_files(path: Path) -> Collection[str]:
     """The files of this format in a folder; none if its config.json does not say that it is one."""
     ours = stored_format(path) == FORMAT
     return (CONFIG, VOCABULARY, VECTORS, SUBWORDS, CHECKSUMS) if ours else ()
-
-
-def _escaped(words: list[str], path: Path) -> bytes:
-    r"""One word per line; a backslash, newline or carriage return in a word becomes \\, \n or \r."""
-    lines = [word.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r") for word in words]
-    try:
-        return "".join(f"{line}\n" for line in lines).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BilexError(
-            f"{path}: a word cannot be written as UTF-8 ({error.object[error.start]!r})."
-        ) from error
 
 
 def write_matrix(
@@ -140,13 +129,13 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
         sums = config["sha256"] if config["version"] == 1 else checksums(path, FORMAT, _AGAIN)
         needed = {VECTORS, VOCABULARY} | ({SUBWORDS} if config.get("subwords") is not None else set())
         if set(sums) - {CONFIG} != needed:
-            raise BilexError(f"{path}: its checksums are not those of its files; {_AGAIN}.")
+            raise _damaged(path, "its checksums are not those of its files")
         ModelFiles(path, sums, _AGAIN).compare(path)
-    words = _vocabulary(path)
+    words = _vocabulary(path / VOCABULARY)
     steps: tuple[Step, ...] = tuple(config["preprocessing"])
-    matrix = _opened("vectors", read_tensors(path / VECTORS), path / VECTORS, unit=steps[-1:] == ("unit",))
+    matrix = _matrix("vectors", read_tensors(path / VECTORS), path / VECTORS, unit=steps[-1:] == ("unit",))
     if len(words) != config["words"] or matrix.shape != (len(words), config["dim"]):
-        raise BilexError(f"{path}: its vectors, vocabulary and {CONFIG} do not fit together; {_AGAIN}.")
+        raise _damaged(path, f"its vectors, vocabulary and {CONFIG} do not fit together")
     words, matrix = words[: options.limit], part_of(matrix, slice(options.limit))
     report = LoadReport(str(path), "safetensors", "row", "rows", len(words))
     if options.lowercase:
@@ -158,7 +147,8 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
             matrix = part_of(matrix, np.fromiter(first.values(), np.int64))
     report.kept = len(words)
     progress.log(f"opened {path}")
-    return WordVectors(words, matrix, steps, _read_subwords(path, config), report)
+    subwords = None if config.get("subwords") is None else _subwords(path, config)
+    return WordVectors(words, matrix, steps, subwords, report)
 
 
 def word_count(path: Path) -> int:
@@ -180,45 +170,44 @@ def _config(path: Path) -> dict[str, Any]:
             f"{path}: has format version {version}, this bilex reads up to {VERSION}; install a newer bilex."
         )
     kinds = {"words": int, "dim": int, "preprocessing": list} | ({"sha256": dict} if version == 1 else {})
-    if any(not isinstance(config.get(key), kind) for key, kind in kinds.items()) or not (
-        set(map(str, config["preprocessing"])) <= {"unit", "center"}
-    ):
-        raise BilexError(f"{path / CONFIG}: lacks something that belongs there; {_AGAIN}.")
+    whole = all(isinstance(config.get(key), kind) for key, kind in kinds.items())
+    if not whole or not set(map(str, config["preprocessing"])) <= {"unit", "center"}:
+        raise _damaged(path / CONFIG, "lacks something that belongs there")
     own = config.pop("config_sha256", None)  # of the first version
     if own and own != hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest():
-        raise BilexError(f"{path / CONFIG}: was changed or damaged since it was saved; {_AGAIN}.")
+        raise _damaged(path / CONFIG, "was changed or damaged since it was saved")
     return config
 
 
 def _vocabulary(path: Path) -> list[str]:
     try:
-        with opened(path / VOCABULARY) as file:
-            text = file.read().decode("utf-8")
+        with opened(path) as file:
+            words = file.read().decode("utf-8").split("\n")[:-1]
     except UnicodeDecodeError as error:
-        raise BilexError(f"{path / VOCABULARY}: is not UTF-8; {_AGAIN}.") from error
-    words = text.split("\n")[:-1]
-    if "\\" not in text:
-        return words
+        raise _damaged(path, "is not UTF-8") from error
     named = {"n": "\n", "r": "\r"}
-    return [_ESCAPE.sub(lambda escape: named.get(escape[1], escape[1]), word) for word in words]
+    return [
+        _ESCAPED.sub(lambda escape: named.get(escape[1], escape[1]), word) if "\\" in word else word
+        for word in words
+    ]
 
 
 def read_tensors(path: Path) -> Tensors:
     """The tensors of a safetensors file; the library checks it, numpy maps it, since the library copies."""
     from safetensors import SafetensorError, safe_open
 
-    content = mapped_file(path)
+    content = stored.mapped_file(path)
     try:
         with safe_open(path, framework="numpy"):
             pass
     except (SafetensorError, OSError, ValueError) as error:
-        raise BilexError(f"{path}: is cut off or damaged; make the folder again.") from error
+        raise _damaged(path, "is cut off or damaged") from error
     length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header.pop("__metadata__", None)
     types = {name: np.dtype(dtype) for dtype, name in DTYPES.items()}
     tensors: Tensors = {}
-    for name, entry in json.loads(content[8 : 8 + length]).items():
-        if name == "__metadata__":
-            continue
+    for name, entry in header.items():
         if entry["dtype"] not in types:
             raise BilexError(
                 f"{path}: holds {entry['dtype']} numbers, which bilex does not write; make it again."
@@ -229,38 +218,35 @@ def read_tensors(path: Path) -> Tensors:
     return tensors
 
 
-def _opened(name: str, tensors: Tensors, path: Path, *, unit: bool = False) -> Matrix:
+def _matrix(name: str, tensors: Tensors, path: Path, *, unit: bool = False) -> Matrix:
     """The matrix of that name: a float32 one as it is, others to be decoded when their rows are used."""
     matrix, scales = tensors.get(name), tensors.get(f"{name}.scales")
     if matrix is None or matrix.ndim != 2 or (matrix.dtype == np.int8) != (scales is not None):
-        raise BilexError(f"{path}: lacks the matrix '{name}'; {_AGAIN}.")
+        raise _damaged(path, f"lacks the matrix '{name}'")
     if matrix.dtype == np.float32:
         return matrix
     if scales is not None and (scales.shape != (len(matrix), 1) or scales.dtype != np.float32):
-        raise BilexError(f"{path}: lacks a scale for each row of '{name}'; {_AGAIN}.")
+        raise _damaged(path, f"lacks a scale for each row of '{name}'")
     if scales is not None and not bool((np.abs(scales) < np.finfo(np.float32).max / 128).all()):
-        raise BilexError(f"{path}: holds NaN or infinity, so it was damaged; {_AGAIN}.")
+        raise _damaged(path, "holds NaN or infinity, so it was damaged")
     return StoredRows(matrix, scales, unit=unit, name=str(path))
 
 
-def _read_subwords(path: Path, config: Mapping[str, Any]) -> Subwords | None:
-    settings = config.get("subwords")
-    if settings is None:
-        return None
-    tensors = read_tensors(path / SUBWORDS)
-    rows = _opened("rows", tensors, path / SUBWORDS)
+def _subwords(path: Path, config: dict[str, Any]) -> Subwords:
+    settings, tensors = config["subwords"], read_tensors(path / SUBWORDS)
+    rows = _matrix("rows", tensors, path / SUBWORDS)
+    means: list[npt.NDArray[np.float32] | None] = []
     try:
-        means = tuple(
-            None
-            if step == "unit"
-            else np.asarray(tensors[f"mean.{index}"], np.float32).reshape(rows.shape[1])
-            for index, step in enumerate(settings["steps"])
-        )
-        subwords = Subwords(rows, int(settings["shortest"]), int(settings["longest"]), means)
+        for index, step in enumerate(settings["steps"]):
+            mean = None if step == "unit" else np.asarray(tensors[f"mean.{index}"], np.float32)
+            means.append(mean if mean is None else mean.reshape(rows.shape[1]))
+        subwords = Subwords(rows, int(settings["shortest"]), int(settings["longest"]), tuple(means))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BilexError(
-            f"{path}: its {CONFIG} does not describe the subwords completely; {_AGAIN}."
-        ) from error
+        raise _damaged(path, f"its {CONFIG} does not describe the subwords completely") from error
     if rows.shape[1] != config["dim"] or not 0 < subwords.longest <= MAX_NGRAM:
-        raise BilexError(f"{path}: its subwords do not fit its vectors; {_AGAIN}.")
+        raise _damaged(path, "its subwords do not fit its vectors")
     return subwords
+
+
+def _damaged(path: Path, what: str) -> BilexError:
+    return BilexError(f"{path}: {what}; {_AGAIN}.")

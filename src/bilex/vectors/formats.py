@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -113,19 +113,12 @@ def save(vectors: WordVectors, path: Path, format: str | None = None, dtype: str
 
     kind = format or format_of_name(path)
     if kind == "safetensors":
-        folder.write_blocks(
-            path,
-            vectors.index_to_key,
-            vectors.dim,
-            row_blocks(vectors.vectors),
-            dtype=dtype,
-            preprocessing=vectors.preprocessing,
-            subwords=vectors.subwords,
-        )
-        return
-    if dtype != "float32":
+        others: dict[str, Any] = {"preprocessing": vectors.preprocessing, "subwords": vectors.subwords}
+        blocks = row_blocks(vectors.vectors)
+        folder.write_blocks(path, vectors.index_to_key, vectors.dim, blocks, dtype=dtype, **others)
+    elif dtype != "float32":
         raise BilexError(f"{path}: dtype {dtype} needs the safetensors format; {kind} holds float32.")
-    if kind in ("text", "binary"):
+    elif kind in ("text", "binary"):
         word2vec.write(vectors, path, binary=kind == "binary")
     elif kind == "npy":
         npy.write(vectors, path)
@@ -174,6 +167,13 @@ class LoadOptions:
         if self.encoding_errors not in ("strict", "replace", "ignore"):
             raise BilexError(f"encoding_errors is '{self.encoding_errors}'; use strict, replace or ignore.")
 
+    def keep_all(self, words: list[str]) -> bool:
+        """Whether each of these words stays, and stays as it is."""
+        distinct = set(words)
+        as_they_are = not self.lowercase or all(word == word.lower() for word in words)
+        markers = set() if self.keep_markers else distinct & MARKERS
+        return as_they_are and len(distinct) == len(words) and "" not in distinct and not markers
+
 
 @dataclass
 class LoadReport(FileReport):
@@ -205,10 +205,8 @@ class Collector:
 
     def __init__(self, report: LoadReport, dim: int, options: LoadOptions, limit: int | None = None) -> None:
         self.report, self.dim, self.remaining, self._options = report, dim, limit, options
-        self._markers: frozenset[str] = frozenset() if options.keep_markers else MARKERS
-        self._words: list[str] = []
-        self._known: set[str] = set()
-        self._spelt: set[str] = set()
+        self._words: dict[str, None] = {}  # in order
+        self._spelt: set[str] = set()  # as they were in the file, if they are lower-cased
         self._matrix: FloatMatrix = np.empty((0, dim), np.float32)
 
     def add(self, words: Sequence[bytes | str], rows: FloatMatrix, places: Sequence[int]) -> None:
@@ -218,35 +216,27 @@ class Collector:
         """
         self.report.entries += len(words)
         self.remaining = None if self.remaining is None else self.remaining - len(words)
-        texts = self._decoded(words, places)
         finite: list[bool] = np.asarray(np.isfinite(rows).all(axis=1)).tolist()
         nonzero: list[bool] = np.asarray((rows != 0).any(axis=1)).tolist()
-        kept = [
-            index
-            for index, word in enumerate(texts)
-            if self._wanted(word, finite[index], nonzero[index], places[index])
-        ]
+        entries = enumerate(zip(words, finite, nonzero, places, strict=True))
+        kept = [index for index, entry in entries if self._wanted(*entry)]
         end = len(self._words)
         if end > len(self._matrix):
             # ndarray.resize lets the C library enlarge the memory where it is, without a copy.
             self._matrix.resize((max(end, int(len(self._matrix) * _GROWTH)), self.dim), refcheck=False)
         self._matrix[end - len(kept) : end] = rows if len(kept) == len(rows) else rows[kept]
 
-    def _decoded(self, words: Sequence[bytes | str], places: Sequence[int]) -> list[str]:
-        errors, unit = self._options.encoding_errors, self.report.unit
-        try:
-            return [word if isinstance(word, str) else word.decode("utf-8", errors) for word in words]
-        except UnicodeDecodeError as error:
-            place = next(place for word, place in zip(words, places, strict=True) if word == error.object)
-            where = f"{'in' if unit == 'line' else 'of'} {unit} {place:,}"
-            raise BilexError(
-                f"{self.report.source}: the word {where} is not UTF-8; convert the file to UTF-8, or read it "
-                'with encoding_errors="replace" or "ignore".'
-            ) from error
-
-    def _wanted(self, word: str, finite: bool, nonzero: bool, place: int) -> bool:
+    def _wanted(self, given: bytes | str, finite: bool, nonzero: bool, place: int) -> bool:
         """Whether an entry goes into the matrix; if not, the report says why."""
         report, lowercase = self.report, self._options.lowercase
+        try:
+            word = given if isinstance(given, str) else given.decode("utf-8", self._options.encoding_errors)
+        except UnicodeDecodeError as error:
+            where = f"{'in' if report.unit == 'line' else 'of'} {report.unit} {place:,}"
+            raise BilexError(
+                f"{report.source}: the word {where} is not UTF-8; convert the file to UTF-8, or read it "
+                'with encoding_errors="replace" or "ignore".'
+            ) from error
         key = word.lower() if lowercase else word
         if not word:
             report.leave_out(place, NO_VECTOR)
@@ -254,11 +244,10 @@ class Collector:
             report.leave_out(place, "NaN or infinity")
         elif not nonzero:
             report.leave_out(place, "only zeros")
-        elif word in self._markers:
+        elif word in MARKERS and not self._options.keep_markers:
             report.markers += 1
-        elif key not in self._known:
-            self._known.add(key)
-            self._words.append(key)
+        elif key not in self._words:
+            self._words[key] = None
             if lowercase:
                 self._spelt.add(word)
             return True
@@ -281,9 +270,9 @@ class Collector:
             )
         if not self._words:
             raise BilexError(f"{report.source}: holds no usable vector (all are zero, NaN or infinite).")
-        self._known, self._spelt = set(), set()
+        self._spelt.clear()
         self._matrix.resize((len(self._words), self.dim), refcheck=False)
-        return WordVectors(self._words, self._matrix, report=report)
+        return WordVectors(list(self._words), self._matrix, report=report)
 
 
 def check_words(words: list[str], path: Path, forbidden: str) -> None:

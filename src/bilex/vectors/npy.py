@@ -16,16 +16,8 @@ from bilex.core.files import atomic_file, check_input, check_output, opened, wri
 from bilex.core.locks import hidden_name, one_at_a_time
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
-from bilex.vectors.formats import (
-    MARKERS,
-    MAX_DIM,
-    WORD_LIST_SUFFIXES,
-    Collector,
-    LoadOptions,
-    LoadReport,
-    check_words,
-)
-from bilex.vectors.stored import row_blocks, watch_mapped_file
+from bilex.vectors.formats import MAX_DIM, WORD_LIST_SUFFIXES, Collector, LoadOptions, LoadReport, check_words
+from bilex.vectors.stored import mapped_files, row_blocks, slices
 
 _NEW_LIST = ".bilex-words"
 _BLOCK_ROWS = 8192
@@ -51,14 +43,20 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
             )
         words, matrix = words[: options.limit], matrix[: options.limit]
         report = LoadReport(str(path), "npy", "row", "rows")
-        if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options):
+        blocks = row_blocks(matrix, _BLOCK_ROWS)
+        if (
+            matrix.dtype == np.float32
+            and matrix.flags.c_contiguous
+            and options.keep_all(words)
+            and all(np.isfinite(rows).all() and (rows != 0).any(axis=1).all() for rows in blocks)
+        ):
             report.entries = report.kept = len(words)
             return WordVectors(words, matrix, report=report)
         collector = Collector(report, matrix.shape[1], options)
-        for start in range(0, len(words), _BLOCK_ROWS):
+        for block in slices(len(words), _BLOCK_ROWS):
             with np.errstate(over="ignore", invalid="ignore"):
-                rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
-            collector.add(words[start : start + _BLOCK_ROWS], rows, range(start + 1, start + 1 + len(rows)))
+                rows = matrix[block].astype(np.float32)
+            collector.add(words[block], rows, range(block.start + 1, block.stop + 1))
         return collector.finish()
 
 
@@ -80,7 +78,7 @@ def _matrix(path: Path) -> npt.NDArray[np.floating]:
             "one row per word, is needed."
         )
     assert isinstance(mapped.base, mmap.mmap)
-    watch_mapped_file(mapped.base, path)
+    mapped_files[mapped.base] = path
     return np.asarray(mapped)
 
 
@@ -99,18 +97,6 @@ def _words(path: Path, encoding_errors: str) -> list[str]:
         ) from error
     lines = text.removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines]
-
-
-def _clean(words: list[str], matrix: npt.NDArray[np.float32], options: LoadOptions) -> bool:
-    """Whether every word and row can be taken as it is."""
-    distinct = set(words)
-    if len(distinct) != len(words) or "" in distinct or (not options.keep_markers and distinct & MARKERS):
-        return False
-    if options.lowercase and any(word != word.lower() for word in words):
-        return False
-    return all(
-        np.isfinite(rows).all() and (rows != 0).any(axis=1).all() for rows in row_blocks(matrix, _BLOCK_ROWS)
-    )
 
 
 def write(vectors: WordVectors, path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import mmap
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,34 +21,38 @@ RowChoice: TypeAlias = int | slice | npt.NDArray[Any] | list[int]
 SHORTEST, LONGEST = 1e-15, 1e15  # beyond these lengths float32 sums of squares are not to be trusted
 _BLOCK_ROWS = 16384
 
-_maps: weakref.WeakKeyDictionary[mmap.mmap, Path] = weakref.WeakKeyDictionary()
+# Files that `check_mapped_files` looks at.
+mapped_files: weakref.WeakKeyDictionary[mmap.mmap, Path] = weakref.WeakKeyDictionary()
 
 
+@dataclass(frozen=True, eq=False)
 class StoredRows:
     """A float16 or int8 matrix that stays in its file; indexing decodes rows to float32.
 
     A program that goes through it block by block never holds more than the stored bytes and a block;
     `np.asarray` gives all of it at once. int8 has a factor per row in `scales`, of shape (rows, 1). `unit`
-    rows are divided by their length after decoding, since rounding has changed it.
+    rows are divided by their length after decoding, since rounding has changed it. Errors name the file.
     """
 
-    ndim = 2
-    dtype = np.dtype(np.float32)
+    stored: npt.NDArray[Any]
+    scales: FloatMatrix | None = None
+    unit: bool = False
+    name: str = "the vectors"
+    ndim: ClassVar[int] = 2
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
 
-    def __init__(
-        self,
-        stored: npt.NDArray[Any],
-        scales: FloatMatrix | None = None,
-        *,
-        unit: bool = False,
-        name: str = "the vectors",
-    ) -> None:
-        self.stored, self.scales, self.unit, self.name = stored, scales, unit, name
-        self.shape: tuple[int, int] = (len(stored), int(stored.shape[1]))
-        self.size = stored.size
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns."""
+        return len(self.stored), int(self.stored.shape[1])
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return self.stored.size
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return len(self.stored)
 
     def __getitem__(self, rows: RowChoice) -> FloatMatrix:
         """Some rows in float32; of a single one its vector."""
@@ -66,17 +71,22 @@ class StoredRows:
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """All rows as one matrix."""
         whole = np.empty(self.shape, np.float32)
-        for start in range(0, len(self), _BLOCK_ROWS):
-            whole[start : start + _BLOCK_ROWS] = self[start : start + _BLOCK_ROWS]
+        for block in slices(len(self), _BLOCK_ROWS):
+            whole[block] = self[block]
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def part(self, rows: slice | npt.NDArray[np.int64]) -> StoredRows:
         """Some rows, not decoded; a slice of them stays in the file."""
         scales = None if self.scales is None else self.scales[rows]
-        return StoredRows(self.stored[rows], scales, unit=self.unit, name=self.name)
+        return replace(self, stored=self.stored[rows], scales=scales)
 
 
 Matrix: TypeAlias = FloatMatrix | StoredRows
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover a range of `count`."""
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def part_of(matrix: Matrix, rows: slice | npt.NDArray[np.int64]) -> Matrix:
@@ -86,8 +96,7 @@ def part_of(matrix: Matrix, rows: slice | npt.NDArray[np.int64]) -> Matrix:
 
 def row_blocks(matrix: Matrix, rows: int = _BLOCK_ROWS) -> Iterator[FloatMatrix]:
     """The rows of a matrix in float32, some at a time."""
-    for start in range(0, len(matrix), rows):
-        yield np.asarray(matrix[start : start + rows], np.float32)
+    return (np.asarray(matrix[block], np.float32) for block in slices(len(matrix), rows))
 
 
 def checked_blocks(
@@ -150,17 +159,12 @@ def mapped_file(path: Path) -> mmap.mmap:
         if path.stat().st_size == 0:
             raise BilexError(f"{path}: is empty; make or download it again.")
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    watch_mapped_file(content, path)
+    mapped_files[content] = path
     return content
-
-
-def watch_mapped_file(content: mmap.mmap, path: Path) -> None:
-    """Let `check_mapped_files` look at a file."""
-    _maps[content] = path
 
 
 def check_mapped_files() -> None:
     """Refuse a mapped file that was cut off: to read beyond its end would kill the process (SIGBUS)."""
-    for content, path in list(_maps.items()):
+    for content, path in list(mapped_files.items()):
         if not content.closed and content.size() < len(content):
             raise BilexError(f"{path}: was cut off while it was open; copy or make it again.")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import torch
 
-from bilex.search.plain import check_finite
+from bilex.search.plain import FLOAT32_ROUNDING, check_finite
+from bilex.vectors.stored import slices
 
 _ROWS_AT_ONCE = 1 << 17
-_FLOAT32_ROUNDING = 2.0**-23
 # How far a product of two rounded unit rows, itself rounded, can lie from the true cosine: bfloat16 moves
 # each row by at most 2^-8 of its length and the result by at most 2^-8; sums of 2,000 float32 terms by 2^-12.
 UNIT_ERROR = (1 + 2.0**-8) ** 2 * (1 + 2.0**-12) - 1 + 2.0**-8
@@ -30,8 +30,7 @@ def operand(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Ope
     width = rows.shape[1] + (0 if extra is None else extra.shape[1])
     low = torch.zeros(len(rows), -(-width // 8) * 8, dtype=torch.bfloat16, device=rows.device)
     error, norm = torch.zeros(len(rows), device=rows.device), torch.zeros(len(rows), device=rows.device)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        block = slice(start, start + _ROWS_AT_ONCE)
+    for block in slices(len(rows), _ROWS_AT_ONCE):
         part = rows[block] * scale
         part = part if extra is None else torch.cat([part, extra[block]], 1)
         rounded = part.to(torch.bfloat16)
@@ -51,7 +50,7 @@ def error_bound(queries: Operand, keys: Operand) -> torch.Tensor:
     """Per query, the largest possible distance of a proposed score from the true one."""
     largest_norm, largest_error = keys.norm.max(), keys.error.max()
     bound = queries.error * (largest_norm + largest_error) + queries.norm * largest_error
-    rounding = queries.rows.shape[1] * _FLOAT32_ROUNDING
+    rounding = queries.rows.shape[1] * FLOAT32_ROUNDING
     largest_score = queries.norm * largest_norm * (1 + rounding)
     return (bound + rounding * largest_score + rounding_error(largest_score)) * (1 + 1e-6)
 

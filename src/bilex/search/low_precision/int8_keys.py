@@ -15,7 +15,7 @@ import llvmlite.binding
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba.core import config
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from bilex.core.compiling import njit, types
@@ -117,40 +117,24 @@ def _add(typing: Any, tile: Any, queries: Any, width: Any, cells: Any) -> Any:
         kind = ir.FunctionType(_vector, [_vector] * 3)
         multiply = known if known is not None else ir.Function(builder.module, kind, name)
         vectors = _LANES // _vector.count
-        keys = builder.inttoptr(tile, _vector.as_pointer())
+        keys, sums = (builder.inttoptr(address, _vector.as_pointer()) for address in (tile, cells))
         rows = [
             builder.inttoptr(builder.add(queries, builder.mul(width, _int64(g))), _int32.as_pointer())
             for g in range(_GROUP)
         ]
-        sums = builder.inttoptr(cells, _vector.as_pointer())
         places = [builder.gep(sums, [_int64(place)]) for place in range(_GROUP * vectors)]
-        before = [builder.load(place, align=4) for place in places]
-        entry, loop = builder.block, builder.append_basic_block("steps")
-        after = builder.append_basic_block("done")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        number = builder.phi(_int64)
-        totals = [builder.phi(_vector) for _ in places]
-        first = builder.mul(number, _int64(vectors))
-        loaded = [
-            builder.load(builder.gep(keys, [builder.add(first, _int64(v))]), align=1) for v in range(vectors)
-        ]
-        fours = [_everywhere(builder, builder.load(builder.gep(row, [number]), align=1)) for row in rows]
-        added = [
-            builder.call(multiply, [total, loaded[place % vectors], fours[place // vectors]])
-            for place, total in enumerate(totals)
-        ]
-        following = builder.add(number, _int64(1))
-        number.add_incoming(_int64(0), entry)
-        number.add_incoming(following, loop)
-        for total, start, new in zip(totals, before, added, strict=True):
-            total.add_incoming(start, entry)
-            total.add_incoming(new, loop)
-        count = builder.udiv(width, _int64(_STEP))
-        builder.cbranch(builder.icmp_unsigned("<", following, count), loop, after)
-        builder.position_at_end(after)
-        for place, new in zip(places, added, strict=True):
-            builder.store(new, place, align=4)
+        totals = [cgutils.alloca_once_value(builder, builder.load(place, align=4)) for place in places]
+        with cgutils.for_range(builder, builder.udiv(width, _int64(_STEP))) as step:
+            first = builder.mul(step.index, _int64(vectors))
+            at = [builder.gep(keys, [builder.add(first, _int64(v))]) for v in range(vectors)]
+            loaded = [builder.load(place, align=1) for place in at]
+            fours = [builder.load(builder.gep(row, [step.index]), align=1) for row in rows]
+            repeated = [_everywhere(builder, four) for four in fours]
+            for place, total in enumerate(totals):
+                operands = builder.load(total), loaded[place % vectors], repeated[place // vectors]
+                builder.store(builder.call(multiply, operands), total)
+        for place, total in zip(places, totals, strict=True):
+            builder.store(builder.load(total), place, align=4)
         return context.get_dummy_value()
 
     return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate

@@ -6,25 +6,20 @@ Only what multiplies with torch imports it: a server does not.
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.core.compiling import njit
 from bilex.core.machine import processor
-from bilex.search.plain import check_finite
+from bilex.search.plain import FLOAT32_ROUNDING, Doubles, Floats, check_finite
 from bilex.search.threads import in_threads
+from bilex.vectors.stored import slices
 
 if TYPE_CHECKING:
     import torch
 
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
-Job = Literal["search", "matching", "tuning", "encoding"]
-JOBS: tuple[Job, ...] = get_args(Job)
-
-_FLOAT32_ROUNDING = 2.0**-23
 _AT_A_TIME = 8192
 _ROWS_PER_TASK = 1024
 _FEW_ROWS = 32  # that are rotated without a BLAS, whose threads would keep spinning
@@ -36,7 +31,8 @@ _TIME = {127: 0.25, 63: 0.65}
 # Wider bounds make a search score more keys in float32: a query costs about as much as a float32 product with
 # these many keys more, and each neighbour with these many (research/performance.md).
 _KEYS_PER_QUERY, _KEYS_PER_NEIGHBOUR = 2_000, 60
-_used: set[Job] = set()
+_JOBS = ("search", "matching", "tuning", "encoding")  # the last two are those of a language model
+_used: set[str] = set()
 
 
 class Operand(NamedTuple):
@@ -56,38 +52,29 @@ class Operand(NamedTuple):
 
 def int8_pays(queries: int, keys: int, k: int) -> bool:
     """Whether a search of this size is faster with 8-bit proposals on this processor."""
-    _used.add("search")
-    if min(queries, keys) < _FEWEST_ROWS or not int8_limit():
+    if precision("search") != "int8" or min(queries, keys) < _FEWEST_ROWS:
         return False
     extra = _KEYS_PER_QUERY + _KEYS_PER_NEIGHBOUR * k
     return extra < (1 - _TIME[int8_limit()]) * keys
 
 
-def model_dtype(job: Job) -> torch.dtype:
-    """The precision in which a CPU computes a language model."""
-    import torch
-
+def precision(job: str) -> str:
+    """The lowest precision of a job on this processor; the job counts as run by this process from now on."""
     _used.add(job)
-    return torch.bfloat16 if _name(job) == "bfloat16" else torch.float32
-
-
-def matches_in_int8() -> bool:
-    """Whether random matching multiplies 8-bit rows on this processor."""
-    _used.add("matching")
-    return int8_limit() > 0
+    return _precision(job)
 
 
 def precisions() -> dict[str, str]:
     """The lowest precision of each job on this processor."""
-    return {job: _name(job) for job in JOBS}
+    return {job: _precision(job) for job in _JOBS}
 
 
 def used() -> dict[str, str]:
     """The precision of each job that this process has run so far."""
-    return {job: _name(job) for job in JOBS if job in _used}
+    return {job: _precision(job) for job in _JOBS if job in _used}
 
 
-def _name(job: Job) -> str:
+def _precision(job: str) -> str:
     if job in ("search", "matching"):
         return "int8" if int8_limit() else "float32"
     return "bfloat16" if processor().features & {"avx512_bf16", "amx_bf16"} else "float32"
@@ -137,18 +124,16 @@ def operand(
     scale, error, norm = np.ones(count, np.float32), np.zeros(count), np.empty(count)
     low = np.zeros((count, -(-width // _PADDING) * _PADDING), np.int8) if int8 else rows
     largest = np.float32(limit or int8_limit() or min(_TIME)) if int8 else 0
-    for start in range(0, count, _AT_A_TIME):
-        at = slice(start, start + _AT_A_TIME)
+    for at in slices(count, _AT_A_TIME):
         part = np.asarray(rows[at])
         if not int8:
             norm[at] = np.sqrt(np.einsum("ij,ij->i", part, part, dtype=np.float64))
             continue
-        source = _rotated(part) if rotate else part
-        in_threads(
-            len(part),
-            partial(_to_int8, source, largest, low[at], scale[at], error[at], norm[at]),
-            _ROWS_PER_TASK,
-        )
+        if rotate:
+            by = _rotation(width)
+            part = part @ by if len(part) > _FEW_ROWS else _rotated_few(part, by)
+        round_rows = partial(_to_int8, part, largest, low[at], scale[at], error[at], norm[at])
+        in_threads(len(part), round_rows, _ROWS_PER_TASK)
     if int8 and rotate:  # float32 may add this to a row in the rotation, at worst
         error += width**1.5 * 2.0**-24 * (norm + error)
     check_finite(np.isfinite(norm), first)
@@ -170,22 +155,16 @@ def _rotation(width: int) -> Floats:
     return np.asarray(signs[:, None] * cosines, np.float32)
 
 
-def _rotated(rows: Floats) -> Floats:
-    if len(rows) > _FEW_ROWS:
-        return rows @ _rotation(rows.shape[1])
-    out = np.zeros(rows.shape, np.float32)
-    _rotate(rows, _rotation(rows.shape[1]), out)
-    return out
-
-
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _rotate(rows: Any, by: Any, out: Any) -> None:
+def _rotated_few(rows: Any, by: Any) -> Any:
+    out = np.zeros(rows.shape, np.float32)
     for i in range(rows.shape[0]):
         total = out[i]
         for d in range(rows.shape[1]):
             value, row = rows[i, d], by[d]
             for c in range(row.shape[0]):
                 total[c] += value * row[c]
+    return out
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
@@ -215,7 +194,7 @@ def _to_int8(
 def float32_error(own: Operand, other: Operand, largest_shift: float = 0.0) -> Floats:
     """Per row of `own`, the largest error of a score that float32 computes from the true rows."""
     largest = (own.norm + own.error) * other.longest
-    bound = _FLOAT32_ROUNDING * ((own.rows.shape[1] + 4) * largest + largest_shift)
+    bound = FLOAT32_ROUNDING * ((own.rows.shape[1] + 4) * largest + largest_shift)
     return np.asarray(bound * (1 + 1e-6), np.float32)
 
 
