@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Self
 
 from rich import progress
 from rich.console import Console
@@ -24,9 +24,6 @@ from bilex_bench.datasets import DataFolder
 from bilex_bench.engine import Begun, Ended, Event, Job, Retried, Step
 from bilex_bench.results import DIRECTIONS, Result, Setup, families, grouped
 from bilex_bench.store import ResultsStore
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _ALL_WORDS = 1_000_000  # per language, where a setup has no limit
 _LINE_EVERY_SECONDS = 60

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,6 @@ from bilex.core.locks import exclusive_lock
 from bilex.core.typed_json import plain
 from bilex.evaluation import Prediction
 from bilex_bench.results import DirectionName, Result, Setup, WordSample
-
-if TYPE_CHECKING:
-    from typing import Self
 
 VERSION = 1
 _APPLICATION = int.from_bytes(b"bilx", "big")

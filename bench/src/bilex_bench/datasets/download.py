@@ -87,10 +87,9 @@ def download_words(
 
 
 def _git_blob(path: Path) -> str:
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    for block in _blocks(path):
-        digest.update(block)
-    return digest.hexdigest()
+    header = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: header).hexdigest()
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

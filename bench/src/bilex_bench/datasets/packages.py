@@ -50,7 +50,10 @@ def _spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[s
     """
     table = _matrix(package)
     names = json.loads(member(package, "/vocab/strings.json"))
-    spelling = dict(zip(spacy_hashes(names).tolist(), names, strict=True)) | _symbols()
+    spelling = dict(zip(spacy_hashes(names).tolist(), names, strict=True))
+    symbols = (resources.files("bilex_bench.datasets") / "spacy_symbols.tsv").read_text(encoding="utf-8")
+    for number, name in (line.split("\t") for line in symbols.splitlines() if line[0] != "#"):
+        spelling[int(number)] = name  # words that spaCy identifies by small numbers instead of hashes
     last = min(len(ranks), _RANKED)
     best: dict[int, tuple[int, int, str]] = {}
     for key, row in read_msgpack(member(package, "/vocab/key2row")).items():
@@ -121,13 +124,6 @@ def _parts(words: Sequence[str]) -> Iterator[Sequence[str]]:
 def _is_number(word: str) -> bool:
     """Whether a word of wordfreq's list stands for many numbers, whose digits it writes as 0."""
     return word.startswith("0") and word != "0"
-
-
-def _symbols() -> dict[int, str]:
-    """Words that spaCy identifies by small numbers instead of hashes."""
-    text = (resources.files("bilex_bench.datasets") / "spacy_symbols.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines() if line[0] != "#")
-    return {int(number): name for number, name in rows}
 
 
 def _matrix(package: Path) -> Floats:

@@ -191,16 +191,17 @@ class Drawing:
 
     def svg(self, *, transparent: bool = False) -> str:
         """The plot as SVG; the same results give the same text."""
-        return self._written("svg", transparent, metadata={"Date": None, "Creator": None}).decode()
+        nothing = {"Date": None, "Creator": None}
+        return self._written(format="svg", transparent=transparent, metadata=nothing).decode()
 
-    def png(self, *, transparent: bool = False) -> bytes:
+    def png(self) -> bytes:
         """The plot as PNG; the same results give the same bytes."""
-        return self._written("png", transparent, dpi=DOTS_PER_INCH, metadata={"Software": None})
+        return self._written(format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
 
-    def _written(self, ending: str, transparent: bool, **options: Any) -> bytes:
+    def _written(self, **options: Any) -> bytes:
         buffer = io.BytesIO()
         with plot_style():
-            self.figure.savefig(buffer, format=ending, transparent=transparent, **options)
+            self.figure.savefig(buffer, **options)
         return buffer.getvalue()
 
 
