@@ -46,7 +46,7 @@ _TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: 
 
 def heat_maps(data: PlotData) -> Iterator[Drawing]:
     """P@1 of every direction by every method, for each data set and seed size with two methods or more."""
-    for sheet, seeds in ((sheet, seeds) for sheet in data.sheets for seeds in sheet.seeds):
+    for sheet, seeds in data.places:
         methods = compared(sheet, seeds)
         if len(methods) < 2:
             continue
@@ -97,25 +97,23 @@ def _write_cells(axes: Axes, mesh: QuadMesh, scores: npt.NDArray[np.float64]) ->
 
 def lambda_curves(data: PlotData) -> Iterator[Drawing]:
     """P@1 against λ, for each data set, seed size and stage C2 that was run at three or more λ."""
-    for sheet in data.sheets:
+    for sheet, seeds in data.places:
         levels = {r.setup.family: r for r in sheet.results if r.setup.lm is None}
-        for seeds in sheet.seeds:
-            curves: dict[str, list[list[Result]]] = {}  # one per pair, by the name of their method without λ
-            for stage in _stages(sheet, seeds):
-                if len({result.setup.mixing for _, result in stage} - {"auto"}) >= _LEAST_MIXINGS:
-                    name = stage[-1][0].split(", λ")[0].split(" (λ")[0]
-                    curves.setdefault(name, []).append([result for _, result in stage])
-            for name, found in curves.items():
-                yield _lambda_curves(sheet, seeds, name, found, levels)
+        curves: dict[str, list[list[Result]]] = {}  # one per pair, by the name of their method without λ
+        for stage in _stages(sheet, seeds):
+            if len({result.setup.mixing for _, result in stage} - {"auto"}) >= _LEAST_MIXINGS:
+                name = stage[-1][0].split(", λ")[0].split(" (λ")[0]
+                curves.setdefault(name, []).append([result for _, result in stage])
+        for name, found in curves.items():
+            yield _lambda_curves(sheet, seeds, name, found, levels)
 
 
 def _stages(sheet: Sheet, seeds: str) -> list[list[tuple[str, Result]]]:
     """The results of each stage C2 with the names of their methods, ordered by pair."""
     every = ((m.name, r) for m in sheet.methods for r in m.results)
     here = [(name, r) for name, r in every if r.setup.seeds == seeds and r.setup.stage is not None]
-    return sorted(
-        grouped(here, lambda one: one[1].setup.stage).values(), key=lambda one: one[0][1].setup.pair
-    )
+    by_stage = grouped(here, lambda named: named[1].setup.stage)
+    return sorted(by_stage.values(), key=lambda stage: stage[0][1].setup.pair)
 
 
 def _lambda_curves(
