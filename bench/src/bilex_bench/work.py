@@ -173,10 +173,9 @@ def guarded(
             raise FamilyOutOfMemoryError(sentence_of(error)) from error
         lines = traceback.format_exception(error)
         report = {} if isinstance(error, BilexError) else {"traceback": "".join(lines)[-4000:]}
-        circumstances = workplace.circumstances(started, attempt)
+        common = {"error": sentence_of(error), "report": report, **workplace.circumstances(started, attempt)}
         for setup in setups:
-            failed = Result(setup=setup, status="failed", error=sentence_of(error), report=report)
-            yield replace(failed, **circumstances)
+            yield Result(setup=setup, status="failed", **common)
         return None
     if isinstance(done, Result):
         yield replace(done, **workplace.circumstances(started, attempt))
