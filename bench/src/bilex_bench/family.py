@@ -288,8 +288,8 @@ def stored_once(
     stored, unfinished = Checkpoint(folder / name, name, progress), folder / f"{name}.unfinished"
     with contextlib.suppress(*_UNREADABLE):
         if kept := stored.load():
-            arrays = {key: tensor.numpy() for key, tensor in kept.tensors.items()}
-            if (found := restore(arrays, kept.state)) is not None:
+            known = {key: tensor.numpy() for key, tensor in kept.tensors.items()}
+            if (found := restore(known, kept.state)) is not None:
                 return found
     made, arrays, state = make(unfinished)
     # Copies: arrays that share memory, as those of LNMap do, cannot be stored as tensors.

@@ -353,8 +353,8 @@ class Grid:
     def _check_pairs(self, datasets: Mapping[str, DataFolder]) -> None:
         """Check that some data set has every pair named anywhere."""
         known = [pair for folder in datasets.values() for pair in folder.dictionaries.pairs]
-        entries = (self.common, *self.data.values())
-        named = [(pair, f"grid '{self.name}'") for entry in entries for pair in entry.pairs or ()]
+        own = [self.common.pairs, *(entry.pairs or () for entry in self.data.values())]
+        named = [(pair, f"grid '{self.name}'") for pairs in own for pair in pairs]
         named += [(pair, self.file.where(*place[:-1])) for pair, place in self._named("pairs")]
         for pair, where in named:
             if pair != ALL and not _has(known, pair):

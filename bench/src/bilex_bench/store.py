@@ -385,13 +385,19 @@ def _pack_matrix(matrix: npt.NDArray[np.float32]) -> bytes:
     return zlib.compress(np.ascontiguousarray(matrix, dtype="<f4").tobytes(), 1)
 
 
-def _join_sample(words: bytes, *matrices: bytes) -> WordSample:
-    sides = list(map(tuple, _unpack(words)))
-    rows = []
-    for side, matrix in zip(sides, matrices, strict=True):
-        flat = np.frombuffer(zlib.decompress(matrix), dtype="<f4").astype(np.float32)
-        rows.append(flat.reshape(len(side), -1 if side else 0))
-    return WordSample(*sides, *rows)
+def _join_sample(words: bytes, source: bytes, target: bytes) -> WordSample:
+    source_words, target_words = map(tuple, _unpack(words))
+    return WordSample(
+        source_words,
+        target_words,
+        _unpack_matrix(source, len(source_words)),
+        _unpack_matrix(target, len(target_words)),
+    )
+
+
+def _unpack_matrix(content: bytes, rows: int) -> npt.NDArray[np.float32]:
+    flat = np.frombuffer(zlib.decompress(content), dtype="<f4")
+    return flat.astype(np.float32).reshape(rows, -1 if rows else 0)
 
 
 def _split_predictions(predictions: Sequence[Prediction]) -> tuple[bytes, bytes]:
