@@ -205,10 +205,9 @@ def test_msgpack_in_its_short_and_long_forms() -> None:
     value = {"a": [1, 200, 70_000, 1 << 40], "b": "ä" * 40, "c": {}}
     assert read_msgpack(packed(value)) == value
     assert read_msgpack(b"\x82\xa1a\x93\x01\xff\xcd\x01\x00\xa1b\xd9\x01z") == {"a": [1, -1, 256], "b": "z"}
-    with pytest.raises(BilexError, match="fetch"):
-        read_msgpack(b"\xc1")
-    with pytest.raises(BilexError, match="fetch"):
-        read_msgpack(b"\x01\x01")
+    for damaged in (b"\xc1", b"\x01\x01", packed(value)[:-3], b"\x91" * 100_000):
+        with pytest.raises(BilexError, match="fetch"):
+            read_msgpack(damaged)
 
 
 def test_a_package_that_is_not_the_published_one_is_refused(

@@ -24,8 +24,8 @@ from bilex_bench.results import Result, Setup
 from bilex_bench.runner import (
     Outcome,
     View,
-    by_family,
     check_data,
+    combined,
     estimate,
     in_a_line,
     run_setups,
@@ -343,7 +343,8 @@ def test_lines_tell_results_failures_and_retries(capsys: pytest.CaptureFixture[s
     assert in_a_line(done()) == "Procrustes, aa-bb, 1k seeds: P@1 → 50.0, ← 50.0 (1.5 s)"
     with View(2) as view:
         job = Job([world.setup()], attempt=2)
-        for event in (Begun(), done(), Retried("it died."), *job.failures("it died.")):
+        failed = Result(setup=world.setup(), status="failed", error="it died.", attempts=2)
+        for event in (Begun(), done(), Retried("it died."), failed):
             view.show(job, event)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("[1/2] Procrustes")
@@ -359,7 +360,7 @@ def test_a_terminal_shows_bars_running_families_and_results() -> None:
         step = Step("iteration 2 of 3", 20, 50, {"loss": 0.25})
         for event in (Begun(), step, done()):
             view.show(job, event)
-        view.show(other, *other.failures("it died."))
+        view.show(other, Result(setup=other.setups[0], status="failed", error="it died.", attempts=2))
     shown = terminal.getvalue()
     for text in ("2/3", "20/50", "iteration 2 of 3", "loss 0.25", "50.0", "it died."):
         assert text in shown
@@ -384,7 +385,7 @@ def setup(**changes: object) -> Setup:
 def test_what_was_never_measured_has_no_estimate() -> None:
     (found,) = estimate([setup()])
     assert (found.seconds, found.gigabytes) == (None, None)
-    assert by_family([found]) == {setup().family: (None, None)}
+    assert combined([found], lambda setup: setup.family) == {setup().family: (None, None)}
 
 
 def test_a_fit_and_a_tuning_count_once(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from bilex.evaluation import evaluate
 from bilex.fit import FitResult, fit
 from bilex.fit.trial import decide
 from bilex.model.space import Space
-from bilex_bench import stages
+from bilex_bench import family
 from bilex_bench.work import FamilyOutOfMemoryError, Workplace
 
 TUNING = {"negatives": 3, "batch_size": 30, "epochs": 1, "induced": 0, "learning_rate": 1e-3}
@@ -115,7 +115,7 @@ def test_what_cannot_be_stored_keeps_its_checkpoint(
         monkeypatch.setattr("safetensors.torch.save_file", full)
         return found
 
-    monkeypatch.setattr(stages, "fit", fit_and_keep)
+    monkeypatch.setattr(family, "fit", fit_and_keep)
     [result] = place.run([world.setup()])
     assert result.status == "done"
     assert [path.suffix for path in place.fits.iterdir()] == [".unfinished"]
@@ -244,7 +244,7 @@ def test_finished_stages_that_were_not_used_for_longest_make_room(tmp_path: Path
         (home / "state.json").write_text("{}")
         (home / "arrays.safetensors").write_bytes(bytes(1000))
         os.utime(home / "state.json", (number, number))
-    stages.prune(tmp_path, limit=2100)
+    family.prune(tmp_path, limit=2100)
     assert sorted(home.name for home in tmp_path.iterdir()) == ["stage1", "stage2"]
 
 

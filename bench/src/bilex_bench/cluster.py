@@ -14,15 +14,12 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from bilex.core.errors import BilexError, optional_library, reason_of
 from bilex_bench.engine import Begun, Ended, Event, Job
 from bilex_bench.local import work_on
 from bilex_bench.work import Workplace, WorkPlan
-
-if TYPE_CHECKING:
-    from typing import Self
 
 HERE = "local"
 _GIGABYTE = 1 << 30
@@ -47,7 +44,10 @@ class RayExecutor:
     def __enter__(self) -> Self:
         """Join the cluster."""
         with contextlib.ExitStack() as leaving:
-            self._ray = _import_ray()
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            with optional_library("--ray", "bilex-bench[cluster]"):
+                import ray
+            self._ray: Any = ray
             if not self._ray.is_initialized():
                 _connect(self._ray, self._address)
                 leaving.callback(self._ray.shutdown)
@@ -174,13 +174,6 @@ def work_on_family(job: Job, plan: WorkPlan) -> Iterator[Event]:
 
 
 _places: list[Workplace] = []  # that of this process, for the next family of the same plan
-
-
-def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with optional_library("--ray", "bilex-bench[cluster]"):
-        import ray
-    return ray
 
 
 def _connect(ray: Any, address: str) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from bilex.fit.report import now
 from bilex_bench.results import Result, Setup
@@ -68,13 +68,6 @@ class Job:
         """Whether this is the last attempt, with nothing beside it."""
         return self.attempt >= ATTEMPTS
 
-    def failures(self, reason: str) -> list[Result]:
-        """Failed results of the setups without one."""
-        return [
-            Result(setup=setup, status="failed", error=reason, attempts=self.attempt, started=now())
-            for setup in self.setups
-        ]
-
 
 Event = Begun | Step | Result | Ended
 News = tuple[Job, Event | Retried]
@@ -101,63 +94,47 @@ def run(
     `memory` has the gigabytes that families are expected to need, by `Setup.family`.
     """
     known = memory or {}
-    schedule = Schedule(Job(list(family), known.get(family[0].family)) for family in families)
+    waiting = deque(Job(list(family), known.get(family[0].family)) for family in families)
+    alone: deque[Job] = deque()  # to be tried once more: last, and with nothing beside them
+    running: list[Job] = []
     with executor:
-        while schedule:
-            while executor.has_room() and (job := schedule.next()) is not None:
-                executor.start(job)
+        while waiting or alone or running:
+            while executor.has_room() and not any(job.alone for job in running):
+                queue = waiting if waiting or running else alone
+                if not queue:
+                    break
+                running.append(queue.popleft())
+                executor.start(running[-1])
             for job, event in executor.events():
                 if isinstance(event, Result):
                     job.setups = [setup for setup in job.setups if setup.key != event.setup.key]
                 yield job, event
                 if isinstance(event, Ended):
-                    yield from ((job, news) for news in schedule.ended(job, event))
+                    running.remove(job)
+                    yield from ((job, news) for news in _ended(job, event, waiting, alone))
 
 
-class Schedule:
-    """The jobs of a run: waiting, running, and those to be tried once more, alone."""
-
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self._waiting = deque(jobs)
-        self._alone: deque[Job] = deque()
-        self._running: list[Job] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting or self._alone or self._running)
-
-    def next(self) -> Job | None:
-        """The job to start now, if one may start; those to be tried alone come last, when nothing runs."""
-        if any(job.alone for job in self._running):
-            return None
-        if self._waiting:
-            job = self._waiting.popleft()
-        elif self._alone and not self._running:
-            job = self._alone.popleft()
-        else:
-            return None
-        self._running.append(job)
-        return job
-
-    def ended(self, job: Job, event: Ended) -> Sequence[Result | Retried]:
-        """Put a job back that ended without all its results, or give it up; what there is to report."""
-        self._running.remove(job)
-        if not job.setups:
-            return []
-        if event.reason is None:
-            return job.failures("its worker ended without a result.")
-        if event.with_machine:
-            job.interruptions += 1
-            if job.interruptions > _INTERRUPTIONS:
-                lost = f"given up after its machine was lost {job.interruptions} times"
-                return job.failures(f"{lost}: {event.reason}")
-            (self._alone if job.alone else self._waiting).appendleft(job)
-        elif job.alone:
-            lost = f"given up after {job.attempt} attempts, the last of them with nothing beside it"
-            return job.failures(f"{lost}: {event.reason}")
-        else:
-            job.attempt += 1
-            self._alone.append(job)
+def _ended(job: Job, event: Ended, waiting: deque[Job], alone: deque[Job]) -> Sequence[Result | Retried]:
+    """Put a job back that ended without all its results, or give it up; what there is to report."""
+    if not job.setups:
+        return []
+    if event.reason is None:
+        error = "its worker ended without a result."
+    elif event.with_machine:
+        job.interruptions += 1
+        if job.interruptions <= _INTERRUPTIONS:
+            (alone if job.alone else waiting).appendleft(job)
+            return [Retried(event.reason)]
+        error = f"given up after its machine was lost {job.interruptions} times: {event.reason}"
+    elif job.alone:
+        attempts = f"{job.attempt} attempts, the last of them with nothing beside it"
+        error = f"given up after {attempts}: {event.reason}"
+    else:
+        job.attempt += 1
+        alone.append(job)
         return [Retried(event.reason)]
+    common: dict[str, Any] = {"status": "failed", "error": error, "attempts": job.attempt, "started": now()}
+    return [Result(setup=setup, **common) for setup in job.setups]
 
 
 class Relay:

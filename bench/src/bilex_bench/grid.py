@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -62,11 +64,18 @@ def _limit(value: Any) -> int | None:
     return value
 
 
-def _method(name: str) -> str:
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    """Turn a sentence of the library into an error that pydantic reports with its place."""
     try:
-        return get_method(name).name
+        yield
     except BilexError as error:
         raise ValueError(str(error)) from error
+
+
+def _method(name: str) -> str:
+    with _value_errors():
+        return get_method(name).name
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
@@ -89,17 +98,6 @@ class DataEntry(Restricted):
     path: str | None = None  # None if it is given on the command line, or for the packaged sample
     vectors: str | None = None  # as in `DataFolder.open`
 
-    def open(self, name: str, grid: str) -> DataFolder:
-        """List the files of the data set."""
-        if self.path is not None:
-            return DataFolder.open(Path(self.path), name, vectors=self.vectors)
-        if name == SAMPLE:
-            return DataFolder.sample()
-        raise BilexError(
-            f"grid '{grid}': has no path for the data '{name}'; give --data {name}=FOLDER, "
-            "or see 'bilex data get'."
-        )
-
 
 class LmEntry(Restricted):
     """A language model on top of a method, `[[method.lm]]`."""
@@ -107,9 +105,8 @@ class LmEntry(Restricted):
     name: str
     label: str | None = None  # its name in tables; "{lm}" stands for the model's short name
     tune: bool = True
-    tuning: dict[str, Any] = Field(
-        default_factory=dict
-    )  # where not the model's own; "preset" names a lighter preset
+    # where not the model's own; "preset" names a lighter preset
+    tuning: dict[str, Any] = Field(default_factory=dict)
     mixing: Annotated[tuple[Mixing, ...], BeforeValidator(_mixings)] = (DEFAULT_MIXING,)
     samples: bool = False  # whether vectors are kept for plots
 
@@ -122,20 +119,9 @@ class LmEntry(Restricted):
         kinds = {"preset": TuningPreset} | {field.name: hints[field.name] for field in fields(TuningSettings)}
         tuning = typed_values(given, kinds)
         settings = {name: value for name, value in tuning.items() if name != "preset"}
-        try:
+        with _value_errors():
             replace(lightened(TuningSettings(), tuning.get("preset", "paper")), **settings)
-        except BilexError as error:
-            raise ValueError(str(error)) from error
         return settings if tuning.get("preset") == "paper" else tuning
-
-    def label_at(self, method: str, mixing: Mixing) -> str:
-        """The label on top of a method with that label; λ is part of it where there are several."""
-        usual = f"C2 ({method})" if self.tune else f"{method}+{{lm}}"
-        short = _SHORT_NAMES.get(self.name) or self.name.rstrip("/").rpartition("/")[2]
-        label = (self.label or usual).replace("{lm}", short)
-        if len(self.mixing) == 1:
-            return label
-        return f"{label}, λ {mixing}" if mixing == "auto" else f"{label}, λ = {mixing:g}"
 
 
 class MethodEntry(Restricted):
@@ -157,16 +143,9 @@ class MethodEntry(Restricted):
         kinds = {name: hints[name] for name in defaults if name not in _SETTINGS_OF_GRID}
         settings = typed_values(given, kinds)
         settings = {name: value for name, value in settings.items() if value != defaults[name]}
-        try:
+        with _value_errors():
             method(**settings)
-        except BilexError as error:
-            raise ValueError(str(error)) from error
         return settings
-
-    def with_lm(self, lm: str) -> MethodEntry:
-        """The same with another language model, or with none."""
-        models = [] if lm == NO_MODEL else [entry.model_copy(update={"name": lm}) for entry in self.lm]
-        return self.model_copy(update={"lm": models})
 
 
 class Common(Strict):
@@ -248,11 +227,15 @@ class Grid:
         given = {"pairs": tuple(pairs), "seeds": tuple(seeds), "limit": limit, "device": device}
         chosen = {name: value for name, value in given.items() if value}
         own: dict[str, None] = {name: None for name in ("pairs", "seeds") if name in chosen}
+        methods = list(self.methods)
+        for number, method in enumerate(self.methods if lm else ()):
+            models = [] if lm == NO_MODEL else [entry.model_copy(update={"name": lm}) for entry in method.lm]
+            methods[number] = method.model_copy(update={"lm": models})
         return replace(
             self,
             common=self.common.model_copy(update=chosen),
             data={name: entry.model_copy(update=own) for name, entry in self._placed(data).items()},
-            methods=[method.with_lm(lm) for method in self.methods] if lm else self.methods,
+            methods=methods,
         )
 
     def _placed(self, data: Sequence[str]) -> dict[str, DataEntry]:
@@ -273,7 +256,18 @@ class Grid:
 
     def open_data(self) -> dict[str, DataFolder]:
         """The data sets; no vectors are read."""
-        return {name: entry.open(name, self.name) for name, entry in self.data.items()}
+        folders = {}
+        for name, entry in self.data.items():
+            if entry.path is not None:
+                folders[name] = DataFolder.open(Path(entry.path), name, vectors=entry.vectors)
+            elif name == SAMPLE:
+                folders[name] = DataFolder.sample()
+            else:
+                raise BilexError(
+                    f"grid '{self.name}': has no path for the data '{name}'; give --data {name}=FOLDER, "
+                    "or see 'bilex data get'."
+                )
+        return folders
 
     def setups(self, datasets: Mapping[str, DataFolder]) -> list[Setup]:
         """Every setup of the grid on the data sets of `open_data`, pair by pair.
@@ -309,13 +303,18 @@ class Grid:
             wanted = entry.pairs or self.common.pairs
             pairs = list(known) if wanted == (ALL,) else [pair for pair in wanted if _has(known, pair)]
             shown = [pair for pair in pairs if pair in (self.common.sample_pairs or ())] or pairs[:1]
-            for pair in pairs:
-                for seeds in entry.seeds or self.common.seeds or ():
-                    for tables, place, method in self._variants():
-                        if all(table.allows(pair, seeds) for table in tables):
-                            setup = Setup(dataset=name, pair=pair, seeds=seeds, **method, **run)
-                            self._check_seeds(setup, place)
-                            yield setup, tables[-1].samples and pair in shown, place
+            places = product(pairs, entry.seeds or self.common.seeds or (), self._variants())
+            for pair, seeds, (tables, place, method) in places:
+                if not all(table.allows(pair, seeds) for table in tables):
+                    continue
+                setup = Setup(dataset=name, pair=pair, seeds=seeds, **method, **run)
+                if seeds == NO_SEEDS and get_method(setup.method).needs_seeds:
+                    raise self.file.error(
+                        f"method '{setup.method}' cannot do without seeds, and the grid has seeds "
+                        f"\"{NO_SEEDS}\"; restrict the method with 'seeds'.",
+                        *place,
+                    )
+                yield setup, tables[-1].samples and pair in shown, place
 
     def _variants(self) -> Iterator[tuple[Sequence[MethodEntry | LmEntry], Place, dict[str, Any]]]:
         """Each method alone and with language models: its tables, its place in the file, fields of setups."""
@@ -324,47 +323,43 @@ class Grid:
             alone = {"method": method.name, "settings": dict(method.settings), "label": label}
             yield [method], ("method", number), alone
             for place, lm in enumerate(method.lm):
+                short = _SHORT_NAMES.get(lm.name) or lm.name.rstrip("/").rpartition("/")[2]
+                usual = f"C2 ({label})" if lm.tune else f"{label}+{{lm}}"
+                named = (lm.label or usual).replace("{lm}", short)
                 for mixing in lm.mixing:
+                    several = ", λ auto" if mixing == "auto" else f", λ = {mixing:g}"
                     stage = {"lm": lm.name, "tune": lm.tune, "tuning": dict(lm.tuning), "mixing": mixing}
-                    more = {**alone, **stage, "label": lm.label_at(label, mixing)}
-                    yield [method, lm], ("method", number, "lm", place), more
+                    stage["label"] = named + (several if len(lm.mixing) > 1 else "")
+                    yield [method, lm], ("method", number, "lm", place), {**alone, **stage}
 
-    def _check_seeds(self, setup: Setup, place: Place) -> None:
-        if setup.seeds == NO_SEEDS and get_method(setup.method).needs_seeds:
-            raise self.file.error(
-                f"method '{setup.method}' cannot do without seeds, and the grid has seeds \"{NO_SEEDS}\"; "
-                "restrict the method with 'seeds'.",
-                *place,
-            )
+    def _named(self, key: str) -> Iterator[tuple[str, Place]]:
+        """Each pair or seed dictionary that a method is restricted to, and its place in the file."""
+        for tables, place, _ in self._variants():
+            yield from ((name, (*place, key)) for name in getattr(tables[-1], key) or ())
 
     def _check_restrictions(self) -> None:
         """Check that restrictions name pairs and seeds of the grid, where it does not take all."""
-        for key in ("pairs", "seeds"):
+        shown = [(pair, ("grid", "sample_pairs")) for pair in self.common.sample_pairs or ()]
+        for key, named in (("pairs", [*self._named("pairs"), *shown]), ("seeds", self._named("seeds"))):
             entries = (self.common, *self.data.values())
             known = dict.fromkeys(name for entry in entries for name in getattr(entry, key) or ())
-            named = [(getattr(ts[-1], key) or (), (*place, key)) for ts, place, _ in self._variants()]
-            if key == "pairs":
-                named.append((self.common.sample_pairs or (), ("grid", "sample_pairs")))
-            for names, place in named:
-                for name in names:
-                    if name not in known and ALL not in known:
-                        near = nearest_name(name, known)
-                        message = f"'{name}' is not among the grid's {', '.join(known)}.{near}"
-                        raise self.file.error(message, *place)
+            for name, place in named:
+                if name not in known and ALL not in known:
+                    near = nearest_name(name, known)
+                    raise self.file.error(
+                        f"'{name}' is not among the grid's {', '.join(known)}.{near}", *place
+                    )
 
     def _check_pairs(self, datasets: Mapping[str, DataFolder]) -> None:
         """Check that some data set has every pair named anywhere."""
         known = [pair for folder in datasets.values() for pair in folder.dictionaries.pairs]
         own = [self.common.pairs, *(entry.pairs or () for entry in self.data.values())]
-        named = [(pairs, f"grid '{self.name}'") for pairs in own]
-        named += [(ts[-1].pairs or (), self.file.where(*place)) for ts, place, _ in self._variants()]
-        for pairs, where in named:
-            for pair in pairs:
-                if pair != ALL and not _has(known, pair):
-                    near = nearest_name(pair, known)
-                    raise BilexError(
-                        f"{where}: pair '{pair}' has no dictionaries in {', '.join(datasets)}.{near}"
-                    )
+        named = [(pair, f"grid '{self.name}'") for pairs in own for pair in pairs]
+        named += [(pair, self.file.where(*place[:-1])) for pair, place in self._named("pairs")]
+        for pair, where in named:
+            if pair != ALL and not _has(known, pair):
+                missing = f"pair '{pair}' has no dictionaries in {', '.join(datasets)}"
+                raise BilexError(f"{where}: {missing}.{nearest_name(pair, known)}")
 
 
 def _has(pairs: Collection[str], pair: str) -> bool:

@@ -55,6 +55,14 @@ class _Worker:
     pipe: Connection
     job: Job | None = None
 
+    def next_event(self) -> Event | None:
+        """What it has sent; None if there is nothing, or half a message because it was killed."""
+        with contextlib.suppress(EOFError, OSError):
+            if self.pipe.poll():
+                event: Event = self.pipe.recv()
+                return event
+        return None
+
 
 class LocalExecutor(Executor):
     """Runs families in processes of this machine, which are started when they are needed."""
@@ -89,7 +97,7 @@ class LocalExecutor(Executor):
         wait(waited, timeout=1)
         for worker in list(self._workers):
             dead = not worker.process.is_alive()
-            while (job := worker.job) is not None and (event := _next_event(worker.pipe)) is not None:
+            while (job := worker.job) is not None and (event := worker.next_event()) is not None:
                 if isinstance(event, Ended):
                     worker.job = None
                 yield job, event
@@ -123,15 +131,6 @@ class LocalExecutor(Executor):
         worker = _Worker(process, ours)
         self._workers.append(worker)
         return worker
-
-
-def _next_event(pipe: Connection) -> Event | None:
-    """What a worker has sent; None if there is nothing, or half a message of one that was killed."""
-    try:
-        event: Event | None = pipe.recv() if pipe.poll() else None
-    except (EOFError, OSError):
-        return None
-    return event
 
 
 def how_it_ended(exit_code: int | None) -> str:

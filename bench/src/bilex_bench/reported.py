@@ -29,9 +29,19 @@ LM_NAMES = {
     "FacebookAI/xlm-mlm-100-1280": "XLM",
     "google/mt5-small": "mT5",
 }
-# The paper's names of stage C2 over an aligner; with another model than mBERT, over C1 only.
-_STAGES = {"C1": ("C2 (C1)", "C2 [mBERT]"), "RCSLS": ("C2 (RCSLS)",), "VecMap": ("C2 (VecMap)",)}
-_OTHER_LMS = {"XLM": ("C2 [XLM]",), "mT5": ("C2 [mT5]",)}
+# The paper's names of stage C2, by aligner, language model, whether that is tuned, and λ. With λ = 1 the
+# aligner only finds pairs and negatives.
+_STAGES: dict[tuple[str | None, str, bool, Any], tuple[str, ...]] = {
+    ("C1", PAPER_LM, True, PAPER_MIXING): ("C2 (C1)", "C2 [mBERT]"),
+    ("C1", PAPER_LM, True, 0.4): ("C2 (C1, lambda=0.4)",),
+    ("C1", PAPER_LM, True, 1): (f"{PAPER_LM} (tuned)",),
+    ("C1", PAPER_LM, False, 1): (PAPER_LM,),
+    ("C1", PAPER_LM, False, PAPER_MIXING): (f"C1+{PAPER_LM}",),
+    ("C1", "XLM", True, PAPER_MIXING): ("C2 [XLM]",),
+    ("C1", "mT5", True, PAPER_MIXING): ("C2 [mT5]",),
+    ("RCSLS", PAPER_LM, True, PAPER_MIXING): ("C2 (RCSLS)",),
+    ("VecMap", PAPER_LM, True, PAPER_MIXING): ("C2 (VecMap)",),
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def counterpart(setup: Setup) -> Counterpart | None:
     if setup.lm is None:
         return None if base is None else Counterpart((base,))
     model = LM_NAMES.get(setup.lm)
-    names = _stage(setup, base, model)
+    names = _STAGES.get((base, model or PAPER_LM, setup.tune, setup.mixing))
     if names is None:
         return None
     differences = [] if model else [f"with {PAPER_LM}, ours with {setup.lm}"]
@@ -113,20 +123,6 @@ def _aligner(setup: Setup) -> str | None:
         del differing["preset"]
     names = (n for n, seeds, settings in method.reported_as if settings == differing and setup.seeds in seeds)
     return next(names, None)
-
-
-def _stage(setup: Setup, base: str | None, model: str | None) -> tuple[str, ...] | None:
-    if base is None or (base != "C1" and (setup.mixing == 1 or model in _OTHER_LMS or not setup.tune)):
-        return None
-    if setup.mixing == 1 and model not in _OTHER_LMS:  # the aligner only finds pairs and negatives
-        return (f"{PAPER_LM} (tuned)" if setup.tune else PAPER_LM,)
-    if model in _OTHER_LMS:
-        return _OTHER_LMS[model] if setup.tune and setup.mixing == PAPER_MIXING else None
-    if setup.mixing == 0.4 and setup.tune and base == "C1":
-        return ("C2 (C1, lambda=0.4)",)
-    if setup.mixing != PAPER_MIXING:
-        return None
-    return _STAGES.get(base) if setup.tune else (f"C1+{PAPER_LM}",)
 
 
 def benchmark_of(setup: Setup, dictionary: str = "") -> Literal["xling", "panlex"] | None:

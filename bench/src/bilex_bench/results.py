@@ -57,19 +57,26 @@ class Setup:
     @property
     def key(self) -> str:
         """A hash of everything the result depends on."""
-        return _digest(self._family_content(), self.lm, self.tune, dict(self.tuning), self.mixing)
+        return _digest(self._fit, *self._model, self.mixing)
 
     @property
     def family(self) -> str:
         """A hash of everything the aligner's fit depends on."""
-        return _digest(self._family_content())
+        return _digest(self._fit)
 
     @property
     def stage(self) -> str | None:
         """A hash of everything stage C2 depends on, except λ; None without a language model."""
-        if self.lm is None:
-            return None
-        return _digest(self._family_content(), self.lm, self.tune, dict(self.tuning))
+        return None if self.lm is None else _digest(self._fit, *self._model)
+
+    @property
+    def _fit(self) -> list[Any]:
+        settings = dict(self.settings)
+        return [self.dataset, self.pair, self.seeds, self.method, settings, self.limit, self.seed]
+
+    @property
+    def _model(self) -> list[Any]:
+        return [self.lm, self.tune, dict(self.tuning)]
 
     def owner(self, step: str) -> str:
         """What a step of `Result.seconds` is done once for: the family, the stage, or this setup alone."""
@@ -87,10 +94,6 @@ class Setup:
         if self.lm is not None:
             words.append(f"{self.lm}{'' if self.tune else ' not tuned'}, λ = {self.mixing}")
         return ", ".join(words)
-
-    def _family_content(self) -> list[Any]:
-        settings = dict(self.settings)
-        return [self.dataset, self.pair, self.seeds, self.method, settings, self.limit, self.seed]
 
 
 def _digest(*content: Any) -> str:

@@ -9,9 +9,10 @@ import contextlib
 import math
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import Self
 
 from rich import progress
 from rich.console import Console
@@ -24,9 +25,6 @@ from bilex_bench.datasets import DataFolder
 from bilex_bench.engine import Begun, Ended, Event, Job, Retried, Step
 from bilex_bench.results import DIRECTIONS, Result, Setup, families, grouped
 from bilex_bench.store import ResultsStore
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _ALL_WORDS = 1_000_000  # per language, where a setup has no limit
 _LINE_EVERY_SECONDS = 60
@@ -44,26 +42,22 @@ class Outcome:
 def todo(setups: Iterable[Setup], store: ResultsStore | None, *, retry_failed: bool = False) -> list[Setup]:
     """The setups that are yet to be run, each experiment once."""
     known = store.keys("done" if retry_failed else None) if store else set()
-    found: dict[str, Setup] = {}
-    for setup in setups:
-        if setup.key not in known:
-            found.setdefault(setup.key, setup)
-    return list(found.values())
+    return [same[0] for key, same in grouped(setups, lambda setup: setup.key).items() if key not in known]
 
 
 def check_data(setups: Iterable[Setup], folders: Mapping[str, DataFolder]) -> None:
     """Check that all vectors and dictionaries exist, before anything runs."""
-    missing: dict[str, None] = {}
+    missing: list[str] = []
     for dataset, pair, seeds in dict.fromkeys((s.dataset, s.pair, s.seeds) for s in setups):
         if dataset not in folders:
-            missing[f"data set '{dataset}' has no folder; give one with --data {dataset}=FOLDER."] = None
+            missing.append(f"data set '{dataset}' has no folder; give one with --data {dataset}=FOLDER.")
             continue
         try:
             folders[dataset].check(pair, seeds)
         except BilexError as error:
-            missing[str(error)] = None
+            missing.append(str(error))
     if missing:
-        first, *others = missing
+        first, *others = dict.fromkeys(missing)
         more = f" ({len(others)} more things are missing, such as: {others[0]})" if others else ""
         raise BilexError(f"{first}{more}")
 
@@ -77,16 +71,14 @@ def in_order(setups: Iterable[Setup], cost: Mapping[str, float], workers: int) -
     cost is not known come first, since they may be long.
     """
     groups = families(setups)
-    vocabularies = list(dict.fromkeys((g[0].dataset, g[0].pair, g[0].limit) for g in groups))
+    by_vocabularies = grouped(groups, lambda group: (group[0].dataset, group[0].pair, group[0].limit))
+    pair_by_pair = [group for same in by_vocabularies.values() for group in same]
 
-    def order(group: list[Setup]) -> tuple[float, int]:
-        first = group[0]
-        seconds = cost.get(first.family, math.inf)
-        magnitude = seconds if seconds == math.inf else max(1, round(seconds)).bit_length()
-        place = vocabularies.index((first.dataset, first.pair, first.limit))
-        return (-magnitude if workers > 1 else 0, place)
+    def magnitude(group: list[Setup]) -> float:
+        seconds = cost.get(group[0].family, math.inf)
+        return seconds if seconds == math.inf else max(1, round(seconds)).bit_length()
 
-    return sorted(groups, key=order)
+    return sorted(pair_by_pair, key=magnitude, reverse=True) if workers > 1 else pair_by_pair
 
 
 def run_setups(
@@ -100,7 +92,7 @@ def run_setups(
 ) -> Outcome:
     """Run the setups that the store does not have, and store each result as soon as it exists."""
     waiting = todo(setups, store, retry_failed=retry_failed)
-    costs = by_family(estimate(waiting, store, on_gpu=on_gpu))
+    costs = combined(estimate(waiting, store, on_gpu=on_gpu), attrgetter("family"))
     seconds = {family: spent for family, (spent, _) in costs.items() if spent is not None}
     memory = {family: gigabytes for family, (_, gigabytes) in costs.items() if gigabytes is not None}
     store.name(setups)
@@ -151,7 +143,7 @@ def estimate(
         setup = result.setup
         if result.status == "done" and result.device == ("cuda" if on_gpu else "cpu"):
             for step, seconds in result.seconds.items():
-                rates.setdefault(_predictor(setup, step), []).append(seconds / _words(setup))
+                rates.setdefault(_predictor(setup, step), []).append(seconds / (setup.limit or _ALL_WORDS))
             place = setup.method, setup.lm
             memory[place] = max(memory.get(place, 0.0), result.gigabytes or 0.0)
     counted: set[tuple[str, str]] = set()
@@ -164,29 +156,22 @@ def estimate(
                 total = None
             if owned not in counted and measured and total is not None:
                 counted.add(owned)
-                total += statistics.median(measured) * _words(setup)
+                total += statistics.median(measured) * (setup.limit or _ALL_WORDS)
         estimates.append(Estimate(setup, total, memory.get((setup.method, setup.lm)) or None))
     return estimates
 
 
-def _words(setup: Setup) -> int:
-    return setup.limit or _ALL_WORDS
-
-
-def by_family(estimates: Iterable[Estimate]) -> dict[str, tuple[float | None, float | None]]:
-    """The seconds and the gigabytes of each family, as `combined`."""
-    parts = grouped(estimates, lambda part: part.setup.family)
-    return {family: combined(found) for family, found in parts.items()}
-
-
-def combined(parts: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    """The seconds of setups together and the most memory of any; None where one was never measured."""
-    seconds = [part.seconds for part in parts if part.seconds is not None]
-    gigabytes = [part.gigabytes for part in parts if part.gigabytes is not None]
-    return (
-        sum(seconds) if len(seconds) == len(parts) else None,
-        max(gigabytes) if len(gigabytes) == len(parts) else None,
-    )
+def combined(
+    estimates: Iterable[Estimate], key: Callable[[Setup], str]
+) -> dict[str, tuple[float | None, float | None]]:
+    """Seconds of setups together and most memory of any, by key; None where one was never measured."""
+    found = {}
+    for name, parts in grouped(estimates, lambda part: key(part.setup)).items():
+        seconds = [part.seconds for part in parts if part.seconds is not None]
+        gigabytes = [part.gigabytes for part in parts if part.gigabytes is not None]
+        together = sum(seconds) if len(seconds) == len(parts) else None
+        found[name] = together, max(gigabytes) if len(gigabytes) == len(parts) else None
+    return found
 
 
 def _steps(setup: Setup) -> list[str]:
@@ -261,18 +246,17 @@ class View:
             self._running[job] = self._bars.add_task(_name(job), total=None, step=step)
             self._logged[job] = time.monotonic()
         elif isinstance(event, Step) and job in self._running:
-            self._update(job, event)
+            self._show_step(job, event)
         elif isinstance(event, Retried):
             self.log(f"{_name(job)}: {event.reason} It is tried once more.")
         elif isinstance(event, Ended) and job in self._running:
             self._bars.remove_task(self._running.pop(job))
 
-    def _update(self, job: Job, step: Step) -> None:
-        task = self._running[job]
+    def _show_step(self, job: Job, step: Step) -> None:
+        task, now = self._running[job], time.monotonic()
         metrics = "".join(f", {name} {value}" for name, value in step.metrics.items())
         total = step.total or max(step.done, 1)  # rich keeps the last total where there is none
         self._bars.update(task, completed=step.done, total=total, step=step.name + metrics)
-        now = time.monotonic()
         if self._bars.disable and now - self._logged[job] >= _LINE_EVERY_SECONDS:
             self._logged[job] = now
             shown = next(one for one in self._bars.tasks if one.id == task)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,6 @@ from bilex.core.typed_json import plain
 from bilex.evaluation import Prediction
 from bilex_bench.results import DirectionName, Result, Setup, WordSample
 
-if TYPE_CHECKING:
-    from typing import Self
-
 VERSION = 1
 _APPLICATION = int.from_bytes(b"bilx", "big")
 _SMALLEST_FILE = 100  # the header of an SQLite file; SQLite takes a smaller file for an empty one
@@ -39,6 +36,16 @@ _TABLES = ("labels", "predictions", "results", "samples")
 _JSON_COLUMNS = ("evaluation", "seconds", "environment", "report")
 _PLAIN_COLUMNS = ("status", "error", "gigabytes", "gpu_gigabytes", "device", "started", "attempts")
 _COLUMNS = ("key", "setup", *_JSON_COLUMNS, *_PLAIN_COLUMNS)
+# What SQLite refuses, and what to do.
+_REFUSALS = {
+    sqlite3.SQLITE_FULL: "the disk is full; earlier results are intact; free some space and run again",
+    sqlite3.SQLITE_NOTADB: "is not a results file; choose another name",
+    sqlite3.SQLITE_BUSY: "another process has written to it for a minute; run again when it has ended",
+    sqlite3.SQLITE_READONLY: "may not be written; check its permissions and those of its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the name and the permissions of its folder",
+    sqlite3.SQLITE_CORRUPT: "is damaged ({message}); restore it from a copy, or move it away and start a new "
+    "one",
+}
 _DAMAGED = "was changed or damaged since it was written; restore the file from a copy"
 
 
@@ -130,7 +137,7 @@ class ResultsStore(contextlib.AbstractContextManager["ResultsStore"]):
         """
         key = result.setup.key
         with self._transaction():
-            self._label(result.setup)
+            self._label([result.setup])
             is_new = not self._execute("SELECT 1 FROM results WHERE key = ? AND status = 'done'", key)
             if is_new:
                 self._forget([key])
@@ -156,8 +163,7 @@ class ResultsStore(contextlib.AbstractContextManager["ResultsStore"]):
         """
         named = list(setups)
         with self._transaction():
-            for setup in named:
-                self._label(setup)
+            self._label(named)
             self._keep_checksums({setup.key for setup in named})
 
     def results(self, *, predictions: bool = False, samples: bool = False) -> list[Result]:
@@ -237,8 +243,8 @@ class ResultsStore(contextlib.AbstractContextManager["ResultsStore"]):
         self._keep_checksums({*new, *better, *labelled})
         return MergeReport(len(new), len(theirs) - len(new) - len(better), len(better), int(differing))
 
-    def _label(self, setup: Setup) -> None:
-        if setup.label:
+    def _label(self, setups: Iterable[Setup]) -> None:
+        for setup in (setup for setup in setups if setup.label):
             self._execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", setup.key, setup.label)
 
     def _forget(self, keys: Iterable[str]) -> None:
@@ -335,27 +341,14 @@ def _plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise BilexError(f"{path}: {_explanation(error)}.") from error
+        message = " ".join(str(error).split())
+        kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        known = _REFUSALS.get(kind, "cannot be used ({message})")
+        raise BilexError(f"{path}: {known.format(message=message)}.") from error
     except (ValueError, TypeError, KeyError, zlib.error) as error:
         raise BilexError(
             f"{path}: is damaged, what it holds cannot be read ({error}); restore the file from a copy."
         ) from error
-
-
-def _explanation(error: sqlite3.Error) -> str:
-    """What SQLite refused, and what to do."""
-    kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    known = {
-        sqlite3.SQLITE_FULL: "the disk is full; earlier results are intact; free some space and run again",
-        sqlite3.SQLITE_NOTADB: "is not a results file; choose another name",
-        sqlite3.SQLITE_BUSY: "another process has written to it for a minute; run again when it has ended",
-        sqlite3.SQLITE_READONLY: "may not be written; check its permissions and those of its folder",
-        sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the name and the permissions of its folder",
-    }
-    message = " ".join(str(error).split())
-    if kind == sqlite3.SQLITE_CORRUPT:
-        return f"is damaged ({message}); restore it from a copy, or move it away and start a new one"
-    return known.get(kind, f"cannot be used ({message})")
 
 
 def _to_json(value: Any) -> str:
@@ -364,21 +357,18 @@ def _to_json(value: Any) -> str:
 
 
 def _row(result: Result) -> dict[str, Any]:
-    row: dict[str, Any] = {"key": result.setup.key, "setup": _to_json(result.setup.as_dict())}
-    for name in _JSON_COLUMNS:
-        value = getattr(result, name)
-        row[name] = None if value is None else _to_json(value)
-    return row | {name: getattr(result, name) for name in _PLAIN_COLUMNS}
+    values = {name: getattr(result, name) for name in _JSON_COLUMNS}
+    written = {name: None if value is None else _to_json(value) for name, value in values.items()}
+    own = {name: getattr(result, name) for name in _PLAIN_COLUMNS}
+    return {"key": result.setup.key, "setup": _to_json(result.setup.as_dict())} | written | own
 
 
 def _result(label: str | None, row: dict[str, Any]) -> Result:
-    setup = Setup(**json.loads(row["setup"]))
-    if label is not None:
-        setup = replace(setup, label=label)
-    read: dict[str, Any] = {
-        name: None if row[name] is None else json.loads(row[name]) for name in _JSON_COLUMNS
-    }
-    return Result(setup=setup, **read, **{name: row[name] for name in _PLAIN_COLUMNS})
+    del row["key"]
+    for name in ("setup", *_JSON_COLUMNS):
+        row[name] = None if row[name] is None else json.loads(row[name])
+    setup = Setup(**row.pop("setup"))
+    return Result(setup=setup if label is None else replace(setup, label=label), **row)
 
 
 def _pack(value: Any) -> bytes:
@@ -395,6 +385,16 @@ def _pack_matrix(matrix: npt.NDArray[np.float32]) -> bytes:
     return zlib.compress(np.ascontiguousarray(matrix, dtype="<f4").tobytes(), 1)
 
 
+def _join_sample(words: bytes, source: bytes, target: bytes) -> WordSample:
+    source_words, target_words = map(tuple, _unpack(words))
+    return WordSample(
+        source_words,
+        target_words,
+        _unpack_matrix(source, len(source_words)),
+        _unpack_matrix(target, len(target_words)),
+    )
+
+
 def _unpack_matrix(content: bytes, rows: int) -> npt.NDArray[np.float32]:
     flat = np.frombuffer(zlib.decompress(content), dtype="<f4")
     return flat.astype(np.float32).reshape(rows, -1 if rows else 0)
@@ -403,8 +403,9 @@ def _unpack_matrix(content: bytes, rows: int) -> npt.NDArray[np.float32]:
 def _split_predictions(predictions: Sequence[Prediction]) -> tuple[bytes, bytes]:
     """What predictions share with those of other setups, and what is their own."""
     words = [[p.source, p.translations, p.band, int(p.identical)] for p in predictions]
-    retrievals = list(predictions[0].answers) if predictions else []
-    ranked = list(predictions[0].ranks) if predictions else []
+    retrievals, ranked = (
+        (list(predictions[0].answers), list(predictions[0].ranks)) if predictions else ([], [])
+    )
     own = {
         "retrievals": retrievals,
         "ranked": ranked,
@@ -432,9 +433,3 @@ def _join_predictions(words: bytes, own: bytes) -> tuple[Prediction, ...]:
             zip(rows, found["answers"], found["ranks"], strict=True)
         )
     )
-
-
-def _join_sample(words: bytes, source: bytes, target: bytes) -> WordSample:
-    source_words, target_words = map(tuple, _unpack(words))
-    matrices = _unpack_matrix(source, len(source_words)), _unpack_matrix(target, len(target_words))
-    return WordSample(source_words, target_words, *matrices)

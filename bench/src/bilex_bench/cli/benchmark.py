@@ -22,11 +22,7 @@ from bilex.core.tables import table
 from bilex_bench.cli.execution import Execution
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bilex_bench.results import Setup
-    from bilex_bench.runner import Estimate
-    from bilex_bench.work import WorkPlan
 
 _SOME_FAILED = 1
 _LISTED_PAIRS = 3
@@ -155,7 +151,8 @@ def run(
         --ray-memory GB: Memory per family; as estimated by default.
     """
     from bilex_bench.grid import Grid
-    from bilex_bench.runner import check_data
+    from bilex_bench.runner import check_data, run_setups
+    from bilex_bench.store import ResultsStore
     from bilex_bench.work import WorkPlan
 
     if execution.ray is not None:  # workers of Ray run in other folders, so that paths must be absolute
@@ -184,7 +181,24 @@ def run(
         sampled=chosen.sampled(folders),
         command=opt.command_line(),
     )
-    return _run(setups, plan, results, execution, retry_failed)
+    with ResultsStore.open(results) as store, store.claim():
+        outcome = run_setups(
+            setups,
+            execution.executor(plan),
+            store,
+            workers=execution.at_a_time(plan.device),
+            on_gpu=execution.on_gpu(plan.device),
+            retry_failed=retry_failed,
+        )
+        keys = {setup.key for setup in setups}
+        done, failed = len(keys & store.keys("done")), len(keys & store.keys("failed"))
+    already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
+    ran = outcome.done + outcome.failed
+    show(f"{ran} setups were run{already}; {done} of {len(keys)} are done in {results}.")
+    if failed:
+        show(f"{failed} failed; --retry-failed tries them again, the report says why.")
+    show(f"Next: bilex benchmark report {shlex.quote(str(results))} -o report.html")
+    return _SOME_FAILED if failed else 0
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -208,45 +222,38 @@ def _with_labels(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
     return [setup for setup in setups if not wanted or setup.key in chosen]
 
 
-def _run(setups: list[Setup], plan: WorkPlan, results: Path, execution: Execution, retry_failed: bool) -> int:
-    """Run what is yet to be run, and report the outcome."""
-    from bilex_bench.runner import run_setups
-    from bilex_bench.store import ResultsStore
-
-    with ResultsStore.open(results) as store, store.claim():
-        outcome = run_setups(
-            setups,
-            execution.executor(plan),
-            store,
-            workers=execution.at_a_time(plan.device),
-            on_gpu=execution.on_gpu(plan.device),
-            retry_failed=retry_failed,
-        )
-        keys = {setup.key for setup in setups}
-        done, failed = len(keys & store.keys("done")), len(keys & store.keys("failed"))
-    already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
-    ran = outcome.done + outcome.failed
-    show(f"{ran} setups were run{already}; {done} of {len(keys)} are done in {results}.")
-    if failed:
-        show(f"{failed} failed; --retry-failed tries them again, the report says why.")
-    show(f"Next: bilex benchmark report {shlex.quote(str(results))} -o report.html")
-    return _SOME_FAILED if failed else 0
-
-
 def _show_plan(
     setups: list[Setup], results: Path, execution: Execution, device: str, retry_failed: bool
 ) -> None:
     """Show what would run, how long and in how much memory, without writing anything."""
-    from bilex_bench.runner import by_family, estimate, todo
+    from bilex_bench.results import grouped
+    from bilex_bench.runner import combined, estimate, todo
     from bilex_bench.store import ResultsStore
 
     with ResultsStore.open(results, create=False) if results.exists() else nullcontext() as store:
         waiting = todo(setups, store, retry_failed=retry_failed)
         estimates = estimate(waiting, store, on_gpu=execution.on_gpu(device))
-    families = by_family(estimates)
-    total = len({setup.key for setup in setups})
+    families = combined(estimates, lambda setup: setup.family)
+    by_label = combined(estimates, lambda setup: setup.label or setup.method)
+    rows = []  # one for each label, in the order of the grid
+    for label, labelled in grouped(waiting, lambda setup: setup.label or setup.method).items():
+        pairs = list(dict.fromkeys(setup.pair for setup in labelled))
+        time, memory = by_label[label]
+        rows.append(
+            (
+                label,
+                ", ".join(pairs) if len(pairs) <= _LISTED_PAIRS else f"{len(pairs)} pairs",
+                ", ".join(dict.fromkeys(setup.seeds for setup in labelled)),
+                ", ".join(dict.fromkeys(setup.lm or "" for setup in labelled)),
+                str(len(labelled)),
+                "not measured" if time is None else duration(time),
+                "not measured" if memory is None else f"{memory:.1f} GB",
+            )
+        )
     if waiting:
-        show(_plan_table(estimates))
+        headings = ("setup", "pairs", "seeds", "language model", "setups", "time", "memory")
+        show(table(headings, rows, left=4))
+    total = len({setup.key for setup in setups})
     show(
         f"{len(waiting)} setups in {len(families)} families would run, "
         f"{total - len(waiting)} of {total} need no run."
@@ -254,38 +261,13 @@ def _show_plan(
     if waiting and execution.ray is None:
         at_a_time = max(1, min(execution.at_a_time(device), len(families)))
         seconds = [time for time, _ in families.values() if time is not None]
-        memory = [gigabytes for _, gigabytes in families.values() if gigabytes is not None]
+        gigabytes = [memory for _, memory in families.values() if memory is not None]
         parts = [f"About {duration(max([sum(seconds) / at_a_time, *seconds]))}"] if seconds else []
-        parts += [f"up to {max(memory):.1f} GB each"] if memory else []
+        parts += [f"up to {max(gigabytes):.1f} GB each"] if gigabytes else []
         parts += [f"{at_a_time} at a time with {execution.threads(device)} threads each"]
         unknown = len(families) - len(seconds)
         never = f" {unknown} families were never measured here and are not counted." if unknown else ""
         show(f"{', '.join(parts)}.{never}")
-
-
-def _plan_table(estimates: Sequence[Estimate]) -> Table:
-    """One row for each label, in the order of the grid."""
-    from bilex_bench.results import grouped
-    from bilex_bench.runner import combined
-
-    rows = []
-    for label, parts in grouped(estimates, lambda part: part.setup.label or part.setup.method).items():
-        setups = [part.setup for part in parts]
-        pairs = list(dict.fromkeys(setup.pair for setup in setups))
-        seconds, gigabytes = combined(parts)
-        rows.append(
-            (
-                label,
-                ", ".join(pairs) if len(pairs) <= _LISTED_PAIRS else f"{len(pairs)} pairs",
-                ", ".join(dict.fromkeys(setup.seeds for setup in setups)),
-                ", ".join(dict.fromkeys(setup.lm or "" for setup in setups)),
-                str(len(parts)),
-                "not measured" if seconds is None else duration(seconds),
-                "not measured" if gigabytes is None else f"{gigabytes:.1f} GB",
-            )
-        )
-    headings = ("setup", "pairs", "seeds", "language model", "setups", "time", "memory")
-    return table(headings, rows, left=4)
 
 
 @opt.as_command(

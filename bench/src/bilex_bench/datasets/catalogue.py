@@ -71,11 +71,10 @@ class KnownData:
     def files(self, languages: Languages) -> list[RemoteFile]:
         """The files of some languages."""
         if self.packages:
-            parts = [self.packages[code] for code in (_WORD_LISTS, *languages)]
-            names = [(part, part["path"].rpartition("/")[2]) for part in parts]
             return [
-                RemoteFile(f"{self.base}/{part['path']}", f"packages/{name}", sha256=part["sha256"])
-                for part, name in names
+                RemoteFile(f"{self.base}/{path}", f"packages/{Path(path).name}", sha256=part["sha256"])
+                for part in (self.packages[code] for code in (_WORD_LISTS, *languages))
+                for path in [part["path"]]
             ]
         folder = VECTORS if self.kind == VECTORS else f"dictionaries/{self.name}"
         return [

@@ -13,7 +13,7 @@ import hashlib
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,8 +24,6 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, write_text
 from bilex.core.files import sha256 as file_checksum
 from bilex.core.progress import SILENT, Progress
-
-Consumer = Callable[[bytes], bool]  # takes the next block of a file; whether no more is needed
 
 _TIMEOUT_S = 60
 _ATTEMPTS = 4
@@ -87,10 +85,9 @@ def download_words(
 
 
 def _git_blob(path: Path) -> str:
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    for block in _blocks(path):
-        digest.update(block)
-    return digest.hexdigest()
+    header = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: header).hexdigest()
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -157,14 +154,11 @@ class _Transfer:
                 httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S, event_hooks=hooks) as client,
                 client.stream("GET", self._address, headers=headers) as response,
             ):
-                if response.is_error:
-                    self._check_refusal(response, have)
-                    return
-                if not self._continues(response, have):
-                    have = 0
-                    if writer is not None:
-                        writer.reset()
-                self._receive(response, have, writer)
+                position = self._position(response, have)
+                if writer is not None and position == 0:
+                    writer.reset()
+                if position is not None:
+                    self._receive(response, position, writer)
         except httpx.ConnectError:
             raise
         except (httpx.TooManyRedirects, httpx.InvalidURL) as error:
@@ -181,32 +175,30 @@ class _Transfer:
                 f"{self._address}: leads to {url}, which is not https; nothing is fetched from there."
             )
 
-    def _continues(self, response: httpx.Response, have: int) -> bool:
-        """Whether the server sends the rest that was requested, rather than the whole file."""
-        if response.status_code != _PARTIAL:
-            return False
-        placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        if placed is None or placed[1] != str(have):
-            self.drop()
-            raise _InterruptedError("the server sent another part than was requested")
-        return True
-
-    def _check_refusal(self, response: httpx.Response, have: int) -> None:
-        """Raise what a server's refusal means, unless the part is complete already."""
+    def _position(self, response: httpx.Response, have: int) -> int | None:
+        """Where the bytes that the server sends belong in the file; None if the part is complete already."""
         code, reason = response.status_code, response.reason_phrase
+        placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if code == _OUT_OF_RANGE and have:
-            placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
             if placed is not None and placed[2] == str(have):
-                return
+                return None
             self.drop()
             raise _InterruptedError("the file has become shorter")
         if code >= _SERVER_ERROR:
             raise _InterruptedError(f"the server answers {code}, {reason}")
-        raise BilexError(
-            f"{self._address}: the server answers {code} ({reason}); check the languages, or {self._advice}."
-        )
+        if response.is_error:
+            raise BilexError(
+                f"{self._address}: the server answers {code} ({reason}); check the languages, or "
+                f"{self._advice}."
+            )
+        if code != _PARTIAL:
+            return 0
+        if placed is None or placed[1] != str(have):
+            self.drop()
+            raise _InterruptedError("the server sent another part than was requested")
+        return have
 
-    def _receive(self, response: httpx.Response, position: int, consume: Consumer | None) -> None:
+    def _receive(self, response: httpx.Response, position: int, writer: _WordWriter | None) -> None:
         """Write what the server sends, from a position of the file on."""
         length = response.headers.get("Content-Length", "")
         total = position + int(length) if length.isascii() and length.isdigit() else None
@@ -231,7 +223,7 @@ class _Transfer:
                     file.write(block)
                 position += len(block)
                 task.advance(len(block) / _MEGABYTE)
-                if consume and consume(block):
+                if writer is not None and writer(block):
                     return
         if total is not None and position < total:
             raise _InterruptedError(f"{total:,} were promised")

@@ -17,11 +17,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import msgpack  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, reason_of
 from bilex.core.files import atomic_file, write_text
 
 Floats = npt.NDArray[np.float32]
@@ -49,7 +50,10 @@ def _spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[s
     """
     table = _matrix(package)
     names = json.loads(member(package, "/vocab/strings.json"))
-    spelling = dict(zip(spacy_hashes(names).tolist(), names, strict=True)) | _symbols()
+    spelling = dict(zip(spacy_hashes(names).tolist(), names, strict=True))
+    symbols = (resources.files("bilex_bench.datasets") / "spacy_symbols.tsv").read_text(encoding="utf-8")
+    for number, name in (line.split("\t") for line in symbols.splitlines() if line[0] != "#"):
+        spelling[int(number)] = name  # words that spaCy identifies by small numbers instead of hashes
     last = min(len(ranks), _RANKED)
     best: dict[int, tuple[int, int, str]] = {}
     for key, row in read_msgpack(member(package, "/vocab/key2row")).items():
@@ -122,13 +126,6 @@ def _is_number(word: str) -> bool:
     return word.startswith("0") and word != "0"
 
 
-def _symbols() -> dict[int, str]:
-    """Words that spaCy identifies by small numbers instead of hashes."""
-    text = (resources.files("bilex_bench.datasets") / "spacy_symbols.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines() if line[0] != "#")
-    return {int(number): name for number, name in rows}
-
-
 def _matrix(package: Path) -> Floats:
     return np.asarray(np.load(io.BytesIO(member(package, "/vocab/vectors")), allow_pickle=False), np.float32)
 
@@ -143,47 +140,12 @@ def member(package: Path, ending: str) -> bytes:
 
 
 def read_msgpack(content: bytes) -> Any:
-    """Read msgpack: maps, lists, texts and numbers, all that the packages hold."""
-    value, end = _unpacked(content, 0)
-    if end != len(content):
-        raise BilexError("a packed table in the package is longer than it says; fetch the package again.")
-    return value
-
-
-_NUMBERS = {
-    **{0xCA: ">f", 0xCB: ">d", 0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"},
-    **{0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"},
-}
-_COUNTED = {
-    **{0xD9: ("B", str), 0xDA: (">H", str), 0xDB: (">I", str)},
-    **{0xDC: (">H", list), 0xDD: (">I", list), 0xDE: (">H", dict), 0xDF: (">I", dict)},
-}
-
-
-def _unpacked(content: bytes, at: int) -> tuple[Any, int]:
-    """The value at an offset, and the offset after it."""
-    code = content[at]
-    at += 1
-    if code < 0x80 or code >= 0xE0:
-        return (code if code < 0x80 else code - 0x100), at
-    size, kind = _COUNTED.get(code, (_NUMBERS.get(code, ""), int))
-    if size:
-        number, at = struct.unpack_from(size, content, at)[0], at + struct.calcsize(size)
-    elif code < 0xA0:
-        number, kind = code & 0x0F, dict if code < 0x90 else list
-    elif code < 0xC0:
-        number, kind = code & 0x1F, str
-    else:
-        raise BilexError(f"a packed table in the package holds the unknown code {code}; fetch it again.")
-    if kind is int:
-        return number, at
-    if kind is str:
-        return content[at : at + number].decode("utf-8"), at + number
-    found = []
-    for _ in range(number * (2 if kind is dict else 1)):
-        value, at = _unpacked(content, at)
-        found.append(value)
-    return (dict(zip(found[::2], found[1::2], strict=True)) if kind is dict else found), at
+    """Read a packed table of a package."""
+    try:
+        return msgpack.unpackb(content, strict_map_key=False)
+    except ValueError as error:  # all errors of msgpack are
+        reason = reason_of(error)
+        raise BilexError(f"a packed table in the package is damaged ({reason}); fetch it again.") from error
 
 
 def spacy_hashes(texts: Sequence[str]) -> Hashes:

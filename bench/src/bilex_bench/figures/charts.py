@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from bilex_bench.figures.drawing import (
     finished,
     new_figure,
 )
-from bilex_bench.results import DIRECTIONS, DirectionName, Result
+from bilex_bench.results import DIRECTIONS, Result, grouped
 from bilex_bench.tables.sheet import Direction, Sheet, is_ablation
 
 if TYPE_CHECKING:
@@ -45,47 +46,41 @@ _TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: 
 
 def heat_maps(data: PlotData) -> Iterator[Drawing]:
     """P@1 of every direction by every method, for each data set and seed size with two methods or more."""
-    for sheet in data.sheets:
-        for seeds in sheet.seeds:
-            if len(compared(sheet, seeds)) > 1:
-                yield _heat_map(sheet, seeds)
-
-
-def _heat_map(sheet: Sheet, seeds: str) -> Drawing:
-    methods = compared(sheet, seeds)
-    names = [method.name for method in methods]
-    directions = sheet.only(methods).directions(seeds)
-    labels = [*map(str, directions), "mean"]
-    scores = np.array(
-        [[m.score(direction, seeds, "csls") for m in methods] for direction in directions], np.float64
-    )
-    scores = np.vstack([scores, scores.mean(axis=0)])  # NaN for methods that were not run everywhere
-    figure = new_figure(1.6 + 0.62 * len(names), 1.6 + 0.27 * len(labels))
-    axes = figure.subplots()
-    mesh = axes.pcolormesh(scores, cmap="viridis", edgecolor=PAPER, linewidth=0.8)
-    axes.axhline(len(labels) - 1, color=PAPER, lw=5)
-    axes.invert_yaxis()
-    axes.grid(False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.xaxis.tick_top()
-    axes.set_xticks(np.arange(len(names)) + 0.5, names, rotation=35, ha="left", rotation_mode="anchor")
-    axes.set_yticks(np.arange(len(labels)) + 0.5, labels)
-    _write_cells(axes, mesh, scores)
-    described = [
-        (j + 0.5, i + 0.5, f"{labels[i]}, {names[j]}: {score:.2f} %")
-        for (i, j), score in np.ndenumerate(scores)
-        if not np.isnan(score)
-    ]
-    return finished(
-        figure,
-        [(axes, described)],
-        kind=HEAT_MAP,
-        name=(sheet.dataset, seeds),
-        title=f"Every direction, every method: {sheet.dataset}, {seeds} seeds",
-        caption="P@1 by CSLS in percent, brighter is better; bold is the best of a row. A dash: not run, or "
-        "failed. The last row has a mean only for what was run on all pairs.",
-    )
+    for sheet, seeds in data.places:
+        methods = compared(sheet, seeds)
+        if len(methods) < 2:
+            continue
+        names = [method.name for method in methods]
+        directions = sheet.only(methods).directions(seeds)
+        labels = [*map(str, directions), "mean"]
+        scores = np.array([[m.score(d, seeds, "csls") for m in methods] for d in directions], np.float64)
+        scores = np.vstack([scores, scores.mean(axis=0)])  # NaN for methods that were not run everywhere
+        figure = new_figure(1.6 + 0.62 * len(names), 1.6 + 0.27 * len(labels))
+        axes = figure.subplots()
+        mesh = axes.pcolormesh(scores, cmap="viridis", edgecolor=PAPER, linewidth=0.8)
+        axes.axhline(len(labels) - 1, color=PAPER, lw=5)
+        axes.invert_yaxis()
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        axes.xaxis.tick_top()
+        axes.set_xticks(np.arange(len(names)) + 0.5, names, rotation=35, ha="left", rotation_mode="anchor")
+        axes.set_yticks(np.arange(len(labels)) + 0.5, labels)
+        _write_cells(axes, mesh, scores)
+        described = [
+            (j + 0.5, i + 0.5, f"{labels[i]}, {names[j]}: {score:.2f} %")
+            for (i, j), score in np.ndenumerate(scores)
+            if not np.isnan(score)
+        ]
+        yield finished(
+            figure,
+            [(axes, described)],
+            kind=HEAT_MAP,
+            name=(sheet.dataset, seeds),
+            title=f"Every direction, every method: {sheet.dataset}, {seeds} seeds",
+            caption="P@1 by CSLS in percent, brighter is better; bold is the best of a row. A dash: not run, "
+            "or failed. The last row has a mean only for what was run on all pairs.",
+        )
 
 
 def _write_cells(axes: Axes, mesh: QuadMesh, scores: npt.NDArray[np.float64]) -> None:
@@ -102,27 +97,23 @@ def _write_cells(axes: Axes, mesh: QuadMesh, scores: npt.NDArray[np.float64]) ->
 
 def lambda_curves(data: PlotData) -> Iterator[Drawing]:
     """P@1 against λ, for each data set, seed size and stage C2 that was run at three or more λ."""
-    for sheet in data.sheets:
+    for sheet, seeds in data.places:
         levels = {r.setup.family: r for r in sheet.results if r.setup.lm is None}
-        for seeds in sheet.seeds:
-            for name, curves in _curves(sheet, seeds).items():
-                yield _lambda_curves(sheet, seeds, name, curves, levels)
+        curves: dict[str, list[list[Result]]] = {}  # one per pair, by the name of their method without λ
+        for stage in _stages(sheet, seeds):
+            if len({result.setup.mixing for _, result in stage} - {"auto"}) >= _LEAST_MIXINGS:
+                name = stage[-1][0].split(", λ")[0].split(" (λ")[0]
+                curves.setdefault(name, []).append([result for _, result in stage])
+        for name, found in curves.items():
+            yield _lambda_curves(sheet, seeds, name, found, levels)
 
 
-def _curves(sheet: Sheet, seeds: str) -> dict[str, list[list[Result]]]:
-    """The results of each curve, one curve per pair, by the name of their method without λ."""
-    by_stage: dict[str, list[Result]] = {}
-    names: dict[str, str] = {}
-    for method in sheet.methods:
-        for result in method.results:
-            if result.setup.seeds == seeds and result.setup.stage is not None:
-                by_stage.setdefault(result.setup.stage, []).append(result)
-                names[result.setup.stage] = method.name.split(", λ")[0].split(" (λ")[0]
-    named: dict[str, list[list[Result]]] = {}
-    for stage, curve in sorted(by_stage.items(), key=lambda item: item[1][0].setup.pair):
-        if len({r.setup.mixing for r in curve} - {"auto"}) >= _LEAST_MIXINGS:
-            named.setdefault(names[stage], []).append(curve)
-    return named
+def _stages(sheet: Sheet, seeds: str) -> list[list[tuple[str, Result]]]:
+    """The results of each stage C2 with the names of their methods, ordered by pair."""
+    every = ((m.name, r) for m in sheet.methods for r in m.results)
+    here = [(name, r) for name, r in every if r.setup.seeds == seeds and r.setup.stage is not None]
+    by_stage = grouped(here, lambda named: named[1].setup.stage)
+    return sorted(by_stage.values(), key=lambda stage: stage[0][1].setup.pair)
 
 
 def _lambda_curves(
@@ -175,33 +166,25 @@ def _curve_panel(axes: Axes, curve: list[Result], level: Result | None) -> list[
     axes.set_title(pair)
     axes.set_xlim(-0.03, 1.03)
     described = []
-    for direction in DIRECTIONS:
-        for retrieval, line in _LINES.items():
-            text, colour = f"{Direction(pair, direction)}, {retrieval.upper()}", _COLOURS[direction]
-            points = sorted(
-                _curve_points((r for r in curve if r.setup.mixing != "auto"), direction, retrieval)
-            )
-            axes.plot(*zip(*points, strict=True), color=colour, ls=line, marker="o", ms=3, lw=1.5)
-            own = level.metric(direction, retrieval) if level else None
-            if own is not None:
-                axes.axhline(100 * own, color=colour, ls=line, lw=0.7, alpha=0.6)
-            chosen = _curve_points((r for r in curve if r.setup.mixing == "auto"), direction, retrieval)
-            for x, y in chosen:
-                axes.plot(x, y, marker="D", ms=7, mfc=PAPER, mec=colour, mew=1.6, zorder=5, ls="")
-            described += [(x, y, f"{text}, λ = {x:g}: {y:.1f} %") for x, y in points]
-            described += [(x, y, f"{text}, λ = auto chose {x:g}: {y:.1f} %") for x, y in chosen]
+    for direction, (retrieval, line) in product(DIRECTIONS, _LINES.items()):
+        text, colour = f"{Direction(pair, direction)}, {retrieval.upper()}", _COLOURS[direction]
+        scores = [(result, result.metric(direction, retrieval)) for result in curve]
+        known = [
+            (r.setup.mixing == "auto", r.mixing, 100 * score)
+            for r, score in scores
+            if r.mixing is not None and score is not None
+        ]
+        points = sorted((x, y) for is_auto, x, y in known if not is_auto)
+        chosen = [(x, y) for is_auto, x, y in known if is_auto]
+        axes.plot(*zip(*points, strict=True), color=colour, ls=line, marker="o", ms=3, lw=1.5)
+        own = level.metric(direction, retrieval) if level else None
+        if own is not None:
+            axes.axhline(100 * own, color=colour, ls=line, lw=0.7, alpha=0.6)
+        for x, y in chosen:
+            axes.plot(x, y, marker="D", ms=7, mfc=PAPER, mec=colour, mew=1.6, zorder=5, ls="")
+        described += [(x, y, f"{text}, λ = {x:g}: {y:.1f} %") for x, y in points]
+        described += [(x, y, f"{text}, λ = auto chose {x:g}: {y:.1f} %") for x, y in chosen]
     return described
-
-
-def _curve_points(
-    results: Iterable[Result], direction: DirectionName, retrieval: str
-) -> list[tuple[float, float]]:
-    """λ, chosen or given, and percentage of each result."""
-    return [
-        (float(result.mixing), 100 * score)
-        for result in results
-        if result.mixing is not None and (score := result.metric(direction, retrieval)) is not None
-    ]
 
 
 def frequency(data: PlotData) -> Iterator[Drawing]:
@@ -306,14 +289,14 @@ def readable(seconds: float) -> str:
 def time_accuracy(data: PlotData) -> Iterator[Drawing]:
     """Accuracy against time: one plot per data set, with a panel for each seed size and kind of device."""
     for sheet in data.sheets:
+        comparisons = data.comparisons(sheet)
         panels = [
             (f"{comparison.title}, {device}", device, points)
-            for comparison in data.comparisons(sheet)
+            for comparison in comparisons
             for device, points in _points(comparison).items()
         ]
         if panels:
-            notes = "".join(comparison.note for comparison in data.comparisons(sheet))
-            yield _time(data, sheet.dataset, panels, notes)
+            yield _time(data, sheet.dataset, panels, "".join(comparison.note for comparison in comparisons))
 
 
 def _points(comparison: Comparison) -> dict[str, list[Point]]:
@@ -345,7 +328,7 @@ def _time(data: PlotData, dataset: str, panels: list[tuple[str, str, list[Point]
         for p in points:
             colour, mark, _ = data.styles[p.name]
             axes.plot(p.seconds, p.score, ls="", marker=mark, ms=9, color=colour, mew=1.6, zorder=3)
-        texts = (f"{p.name}, {device}: {p.score:.1f} % in {readable(p.seconds)}" for p in points)
+        texts = [f"{p.name}, {device}: {p.score:.1f} % in {readable(p.seconds)}" for p in points]
         described.append((axes, [(p.seconds, p.score, text) for p, text in zip(points, texts, strict=True)]))
     grid[0, 0].set_ylabel("mean P@1, CSLS (%)")
     _time_axis(grid[0, 0], [point.seconds for point in everything])

@@ -134,6 +134,11 @@ class PlotData:
                 styles[method.name] = Style(colour, mark, _LINES[nth % len(_LINES)])
         return cls(found, styles)
 
+    @property
+    def places(self) -> list[tuple[Sheet, str]]:
+        """Every data set with each of its seed dictionaries."""
+        return [(sheet, seeds) for sheet in self.sheets for seeds in sheet.seeds]
+
     def comparisons(self, sheet: Sheet) -> list[Comparison]:
         """What may be averaged, for each seed dictionary of a data set."""
         return [_comparison(sheet, seeds) for seeds in sheet.seeds if compared(sheet, seeds)]
@@ -149,18 +154,14 @@ def _without_sweep(sheet: Sheet) -> list[Method]:
 
 
 def _comparison(sheet: Sheet, seeds: str) -> Comparison:
-    methods = compared(sheet, seeds)
-    run_on = {method.name: [pair for pair, name in method.runs if name == seeds] for method in methods}
-    most = max(len(pairs) for pairs in run_on.values())
-    pairs = sorted(next(pairs for pairs in run_on.values() if len(pairs) == most))
-    whole = [method for method in methods if set(run_on[method.name]) >= set(pairs)]
+    run_on = {m: {pair for pair, name in m.runs if name == seeds} for m in compared(sheet, seeds)}
+    pairs = max(run_on.values(), key=len)
+    whole = [method for method, own in run_on.items() if own >= pairs]
     out = [
-        f"{m.name} ({len(set(run_on[m.name]) & set(pairs))} of {len(pairs)} pairs)"
-        for m in methods
-        if m not in whole
+        f"{m.name} ({len(own & pairs)} of {len(pairs)} pairs)" for m, own in run_on.items() if m not in whole
     ]
     note = f" With {seeds} seeds not everywhere run: {', '.join(out)}." if out else ""
-    return Comparison(sheet.dataset, seeds, whole, pairs, note)
+    return Comparison(sheet.dataset, seeds, whole, sorted(pairs), note)
 
 
 def slug(*parts: str) -> str:
@@ -191,16 +192,17 @@ class Drawing:
 
     def svg(self, *, transparent: bool = False) -> str:
         """The plot as SVG; the same results give the same text."""
-        return self._written("svg", transparent, metadata={"Date": None, "Creator": None}).decode()
+        nothing = {"Date": None, "Creator": None}
+        return self._written(format="svg", transparent=transparent, metadata=nothing).decode()
 
-    def png(self, *, transparent: bool = False) -> bytes:
+    def png(self) -> bytes:
         """The plot as PNG; the same results give the same bytes."""
-        return self._written("png", transparent, dpi=DOTS_PER_INCH, metadata={"Software": None})
+        return self._written(format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
 
-    def _written(self, ending: str, transparent: bool, **options: Any) -> bytes:
+    def _written(self, **options: Any) -> bytes:
         buffer = io.BytesIO()
         with plot_style():
-            self.figure.savefig(buffer, format=ending, transparent=transparent, **options)
+            self.figure.savefig(buffer, **options)
         return buffer.getvalue()
 
 

@@ -14,15 +14,7 @@ import numpy.typing as npt
 
 from bilex.core.errors import optional_library
 from bilex.core.progress import SILENT, Progress
-from bilex_bench.figures.drawing import (
-    MUTED,
-    SOURCE,
-    TARGET,
-    Drawing,
-    PlotData,
-    finished,
-    new_figure,
-)
+from bilex_bench.figures.drawing import MUTED, SOURCE, TARGET, Drawing, PlotData, finished, new_figure
 from bilex_bench.results import Result, WordSample
 from bilex_bench.tables.sheet import Sheet, is_ablation
 
@@ -45,13 +37,8 @@ _COLUMNS, _MOST_PAIRS, _PERPLEXITY = 3, 200, 30
 
 def draw(data: PlotData, progress: Progress = SILENT) -> Iterator[Drawing]:
     """One plot for each pair and seed size for which vectors were kept."""
-    chosen = [
-        shown
-        for sheet in data.sheets
-        for pair in sheet.pairs
-        for seeds in sheet.seeds
-        if (shown := _richest(sheet, pair, seeds)) is not None
-    ]
+    places = [(sheet, pair, seeds) for sheet in data.sheets for pair in sheet.pairs for seeds in sheet.seeds]
+    chosen = [shown for place in places if (shown := _richest(*place)) is not None]
     with progress.task("t-SNE", sum(len(samples) for _, _, samples in chosen)) as task:
         for name, result, samples in chosen:
             projections = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count, product
 from operator import attrgetter
 
 from bilex.core.errors import BilexError, nearest_name
@@ -63,30 +63,24 @@ def build_tables(
     Raises:
         BilexError: There is no such table or label.
     """
-    wanted = list(names)
+    wanted, found = list(names), sheets(results)
     for name in wanted:
         if name not in _BUILDERS:
             near = nearest_name(name, _BUILDERS)
             raise BilexError(f"there is no table '{name}'; there are {', '.join(_BUILDERS)}.{near}")
-    found = sheets(results)
-    labels = [method.name for sheet in found for method in sheet.methods]
+    labels = dict.fromkeys(method.name for sheet in found for method in sheet.methods)
     if baseline is not None and baseline not in labels:
-        listed = ", ".join(dict.fromkeys(labels))
         near = nearest_name(baseline, labels)
-        raise BilexError(f"no finished setup is called '{baseline}'; there are {listed}.{near}")
-    tables: list[Table] = []
-    for sheet in found:
-        whole = replace(sheet, baseline=baseline, predictions=predictions)
-        for name in wanted:
-            for table in (one for one in _BUILDERS[name](whole) if one.rows):
-                tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
-    return tables
-
-
-def _named(table: Table, dataset: str, before: list[Table]) -> Table:
-    """The table with a unique name that can be a file's."""
-    name = re.sub(r"[^\w.-]+", "-", f"{table.name}-{dataset}" if dataset else table.name)
-    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    taken = {other.name for other in before}
-    title = f"{table.title} ({dataset})" if dataset else table.title
-    return replace(table, name=next(one for one in names if one not in taken), title=title)
+        raise BilexError(f"no finished setup is called '{baseline}'; there are {', '.join(labels)}.{near}")
+    tables: dict[str, Table] = {}  # by names that can be those of files
+    for sheet, name in product(found, wanted):
+        for table in _BUILDERS[name](replace(sheet, baseline=baseline, predictions=predictions)):
+            title, whole = table.title, table.name
+            if len(found) > 1:
+                title, whole = f"{title} ({sheet.dataset})", f"{whole}-{sheet.dataset}"
+            whole = re.sub(r"[^\w.-]+", "-", whole)
+            numbered = chain([whole], (f"{whole}-{number}" for number in count(2)))
+            unique = next(name for name in numbered if name not in tables)
+            if table.rows:
+                tables[unique] = replace(table, name=unique, title=title)
+    return list(tables.values())

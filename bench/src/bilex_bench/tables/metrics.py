@@ -48,7 +48,6 @@ def main_tables(sheet: Sheet) -> Iterator[Table]:
         "P@1 × 100 by CSLS. L→* and *→L are means over the directions from and to a language; the last row "
         "of each number of seeds is the mean over all directions.",
         _rows(chosen, _by_language),
-        _columns(chosen),
         heading="directions",
     )
 
@@ -83,7 +82,6 @@ def panlex_tables(sheet: Sheet) -> Iterator[Table]:
         "PanLex-BLI",
         "P@1 × 100 by CSLS, from source to target of each dictionary.",
         _rows(sheet, forward),
-        _columns(sheet),
     )
 
 
@@ -107,7 +105,6 @@ def over_others_tables(sheet: Sheet) -> Iterator[Table]:
             "P@1 × 100 by CSLS of each aligner alone and of stage C2 over it, in the directions in which "
             "stage C2 was built on several.",
             rows,
-            _columns(chosen),
         )
 
 
@@ -333,7 +330,7 @@ def _metric_table(
     title: str,
     caption: str,
     rows: Sequence[Row],
-    columns: Sequence[Column],
+    columns: Sequence[Column] | None = None,
     notes: Sequence[str] = (),
     *,
     heading: str = "direction",
@@ -342,8 +339,10 @@ def _metric_table(
 ) -> Table:
     """A table with the best metrics marked, and notes; without rows where there are no metrics.
 
-    Where some cells of a column have reported metrics, the others get dashes.
+    Its columns are the methods unless others are given. Where some cells of a column have reported metrics,
+    the others get dashes.
     """
+    columns = _columns(sheet) if columns is None else columns
     cells = [[make(row) for _, make in columns] for row in rows]
     headings = [*(["seeds"] if with_seeds else []), heading, *(name for name, _ in columns)]
     if not any(cell.has_any for row in cells for cell in row):

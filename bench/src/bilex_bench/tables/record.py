@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from bilex.evaluation import Prediction
@@ -65,35 +66,33 @@ def example_tables(sheet: Sheet) -> Iterator[Table]:
         for seeds in sheet.seeds
     }
     seeds = next((seeds for seeds, pairs in common.items() if pairs), "")  # the largest
+    if len(methods) < 2 or not seeds:
+        return
     rows: list[list[Value]] = []
-    for pair in common.get(seeds, ()) if len(methods) > 1 else ():
+    for pair in common[seeds]:
         answers = [sheet.predictions(method.runs[pair, seeds][0]) for method in methods]
         for direction in DIRECTIONS:
             if all(those.get(direction) for those in answers):
                 rows += _example_rows(Direction(pair, direction), [those[direction] for those in answers])
-    if rows:
-        first, last = methods[0].name, methods[-1].name
-        yield Table(
-            "examples",
-            "Translation examples",
-            f"The {_ANSWERS} best answers by CSLS, {seeds} seeds; right ones are bold. Gain: {last} "
-            f"is right where {first} is not; loss: the opposite.",
-            ["direction", "word", "right", *(method.name for method in methods), "effect"],
-            rows,
-            [
-                f"Words are taken evenly from all those on which {first} and {last} differ, in the order of "
-                "the test dictionary; their number is beside the effect."
-            ],
-        )
+    first, last = methods[0].name, methods[-1].name
+    yield Table(
+        "examples",
+        "Translation examples",
+        f"The {_ANSWERS} best answers by CSLS, {seeds} seeds; right ones are bold. Gain: {last} "
+        f"is right where {first} is not; loss: the opposite.",
+        ["direction", "word", "right", *(method.name for method in methods), "effect"],
+        rows,
+        [
+            f"Words are taken evenly from all those on which {first} and {last} differ, in the order of "
+            "the test dictionary; their number is beside the effect."
+        ],
+    )
 
 
 def _example_methods(methods: Sequence[Method]) -> list[Method]:
     """The paper's three, if at least two of them were run; else the first, the middle and the last of all."""
-    named: dict[str, Method] = {}
-    for method in methods:
-        found = counterpart(method.setup)
-        if found:
-            named.setdefault(found.names[0], method)
+    papers = [(found.names[0], method) for method in methods if (found := counterpart(method.setup))]
+    named = dict(reversed(papers))  # of several the first
     chosen = [named[name] for name in _EXAMPLE_METHODS if name in named]
     if len(chosen) >= 2 or not methods:
         return chosen
@@ -161,19 +160,15 @@ def _machine(result: Result) -> str:
 
 def missing_tables(sheet: Sheet) -> Iterator[Table]:
     """Setups that failed with their reasons, and pairs that a method was not run on."""
-    failed = {(name_of(r.setup), r.setup.pair, r.setup.seeds) for r in sheet.failed}
+    failed = {(name_of(r.setup), r.setup.seeds, r.setup.pair) for r in sheet.failed}
     rows: list[list[Value]] = [
         [name_of(r.setup), r.setup.seeds, r.setup.pair, f"failed: {r.error}"] for r in sheet.failed
     ]
-    for method in sheet.methods:
-        for seeds in sheet.seeds:
-            holes = [
-                pair
-                for pair in sheet.pairs
-                if (pair, seeds) not in method.runs and (method.name, pair, seeds) not in failed
-            ]
-            if 0 < len(holes) < len(sheet.pairs):
-                rows.append([method.name, seeds, ", ".join(holes), "not run"])
+    for method, seeds in product(sheet.methods, sheet.seeds):
+        missing = [pair for pair in sheet.pairs if (pair, seeds) not in method.runs]
+        holes = [pair for pair in missing if (method.name, seeds, pair) not in failed]
+        if 0 < len(holes) < len(sheet.pairs):
+            rows.append([method.name, seeds, ", ".join(holes), "not run"])
     yield Table(
         "missing",
         "What is missing",

@@ -179,8 +179,7 @@ def _methods(results: Sequence[Result]) -> list[Method]:
     methods = []
     for label, found in grouped(results, name).items():
         distinct = [same[0] for same in grouped(found, lambda result: result.setup.key).values()]
-        for more, part in _by_settings(distinct):
-            methods.append(Method(label + more, grouped(part, _place)))
+        methods += [Method(label + more, grouped(part, _place)) for more, part in _by_settings(distinct)]
     return sorted(methods, key=_paper_order)
 
 

@@ -221,17 +221,12 @@ def significance_tables(sheet: Sheet) -> Iterator[Table]:
         base = _scored(sheet, against, seeds)
         for method in methods if base else ():
             scored = _scored(sheet, method, seeds)
-            both = {
-                direction: (scored[direction], base[direction]) for direction in scored if direction in base
-            }
+            both = {place: (own, base[place]) for place, own in scored.items() if place in base}
             if difference := compare(list(both.values())):
                 pooled.append((seeds, method.name, difference))
             for direction, pair in both.items():
                 if len(found := differences(*pair).scores):
-                    single[seeds, direction, method.name] = (
-                        float(found.mean()),
-                        sign_flip_p(found),
-                    )
+                    single[seeds, direction, method.name] = float(found.mean()), sign_flip_p(found)
     yield _pooled_table(against.name, pooled)
     yield _single_table(sheet, against.name, single)
 

@@ -127,9 +127,9 @@ class Table:
             return _MARKDOWN.sub(r"\\\1", text.replace("\n", " "))
 
         marks: dict[Style, str] = {"plain": "{}", "bold": "**{}**", "italic": "*{}*"}
-        rows = [[_written(cell, escape, marks) for cell in row] for row in self.rows]
-        aligned = ["---:" if numeric else "---" for numeric in self._numeric()]
-        table = [[*map(escape, self._headings())], aligned, *rows]
+        table = [[escape(heading) for heading in self._headings()]]
+        table.append(["---:" if numeric else "---" for numeric in self._numeric()])
+        table += [[_written(cell, escape, marks) for cell in row] for row in self.rows]
         lines = [f"### {escape(self.title)}", "", escape(self.caption), ""]
         lines += [f"| {' | '.join(cells)} |" for cells in table]
         lines += ["", *(f"- {escape(note)}" for note in self.notes)] if self.notes else []
@@ -183,17 +183,7 @@ class Table:
             "numeric": self._numeric(),
             "grouped": self.grouped,
             "notes": list(self.notes),
-            "rows": [
-                [
-                    {
-                        "text": "".join(span.text for span in cell.spans),
-                        "value": cell.value,
-                        "spans": [span._asdict() for span in cell.spans],
-                    }
-                    for cell in row
-                ]
-                for row in self.rows
-            ],
+            "rows": [[_plain_values(cell) for cell in row] for row in self.rows],
         }
 
     def _by_column(self) -> list[tuple[Cell, ...]]:
@@ -213,6 +203,11 @@ def _cell(value: Value) -> Cell:
     if value is None:
         return Plain()
     return Plain((Span(value),), value) if isinstance(value, str) else value
+
+
+def _plain_values(cell: Cell) -> dict[str, Any]:
+    text = "".join(span.text for span in cell.spans)
+    return {"text": text, "value": cell.value, "spans": [span._asdict() for span in cell.spans]}
 
 
 def _metric_names(cells: Sequence[Cell]) -> list[str]:
