@@ -105,7 +105,7 @@ def export_review(
     from bilex.core.files import atomic_file, check_writable
     from bilex.lexicon.formats import format_of
     from bilex.model.storage import read_provenance
-    from bilex_workbench import publish
+    from bilex_workbench import publish, sheets
     from bilex_workbench.entries import Filter
     from bilex_workbench.site import Cover
 
@@ -119,9 +119,9 @@ def export_review(
     languages = (source, target) if direction == "forward" else (target, source)
     with _opened(model, direction) as database, database.reading() as db:
         if what == "sheet":
-            content = publish.sheet(db, Filter(status=status), limit).encode()
+            content = sheets.sheet(db, Filter(status=status), limit).encode()
         elif what == "changes":
-            content = publish.change_log(db, format or "csv").encode()
+            content = sheets.change_log(db, format or "csv").encode()
         else:
             choice = publish.Choice(which, min_confidence, without, by)
             cover = Cover(title, authors, licence)
@@ -147,7 +147,7 @@ def import_review(
         --reviewer: Who filled it in.
         --dry-run: Only count; nothing is stored.
     """
-    from bilex_workbench.importing import import_sheet
+    from bilex_workbench.sheets import import_sheet
 
     try:
         text = Path(sheet).read_bytes().decode("utf-8-sig")

@@ -1,30 +1,85 @@
-"""Reading a filled-in sheet back: the rows of each word become one decision."""
-
-from __future__ import annotations
+"""The sheet that people fill in without a server, read back as decisions; and the change log."""
 
 import csv
 import io
+import json
 import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Query
 from pydantic import Field, ValidationError
+from starlette.responses import Response
 
 from bilex.core.errors import BilexError
-from bilex.lexicon.entries import FORBIDDEN
-from bilex.lexicon.formats.tables import restored
+from bilex.lexicon.entries import FORBIDDEN, Entry
+from bilex.lexicon.formats.tables import csv_line, defused, restored
 from bilex_workbench import api
-from bilex_workbench.articles import article_of, keep_article, merge_row
+from bilex_workbench.articles import STRUCTURE, all_articles, article_of, described, keep_article, merge_row
 from bilex_workbench.database import Database
-from bilex_workbench.decisions import Decision, record, select_decisions, standing
+from bilex_workbench.decisions import Decision, Outcome, all_outcomes, record, select_decisions, standing
+from bilex_workbench.entries import Filter, Wanted
+from bilex_workbench.publish import FormatQuery, download, download_of
+from bilex_workbench.workbench import Bench, BookOf, Reader
 
+router = APIRouter(tags=["publish"])
+_COLUMNS = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")
 _YES = frozenset({"yes", "y", "1", "true", "right", "+", "x", "ok", "accept"})
 _NO = frozenset({"no", "n", "0", "false", "wrong", "-", "reject"})
 _LONGEST_NOTE, _LONGEST_NAME, _SHOWN_PROBLEMS = 10_000, 60, 50
 _MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
 _WORDS_AT_ONCE, _PAUSE = 200, 0.01
+
+
+def change_log(db: sqlite3.Connection, format_name: str) -> str:
+    """Who decided what, when; undone decisions included."""
+    if format_name not in ("csv", "jsonl"):
+        raise api.ProblemError(400, f"The change log is written as csv or jsonl, not '{format_name}'.")
+    decisions = [vars(one) for one in select_decisions(db)]
+    if format_name == "jsonl":
+        return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in decisions)
+    lists = ("accepted", "rejected", "unsure")
+    header = ("id", "at", "reviewer", "source", "verdict", *lists, "note", "kind", "undone")
+    for one in decisions:
+        one |= {name: " | ".join(one[name]) for name in lists}
+    return _csv_text(header, ([one[name] or "" for name in header] for one in decisions))
+
+
+def sheet(db: sqlite3.Connection, wanted: Filter, limit: int | None) -> str:
+    """Entries as a CSV file to fill in: one row per pair, with yes, no or nothing in the column "verdict"."""
+    condition, values = wanted.condition()
+    outcomes, articles = all_outcomes(db), all_articles(db)
+    notes: dict[str, list[str]] = {}
+    for source, note in db.execute("SELECT source, note FROM notes ORDER BY id"):
+        notes.setdefault(source, []).append(note)
+    query = f"SELECT * FROM entries WHERE {condition} ORDER BY priority DESC, row LIMIT ?"
+    rows: list[tuple[Any, ...]] = []
+    for row in db.execute(query, (*values, -1 if limit is None else limit)):
+        source, best, found = row["source"], row["target"] or "", outcomes.get(row["source"], Outcome())
+        note, who = " | ".join(notes.get(source, ())), (" | ".join(found.reviewers), found.decided or "")
+        decided = dict.fromkeys(found.rejected, "no") | dict.fromkeys(found.accepted, "yes")
+        for target, verdict in ({best: ""} | decided).items():
+            known = target == best and row["confidence"] is not None
+            confidence = f"{row['confidence']:.4f}" if known else ""
+            cells = (source, target, confidence, row["row"] + 1, verdict, note)
+            rows.append((*cells, *(who if verdict else ("", ""))))
+    if not articles:
+        return _csv_text(_COLUMNS, rows)
+    structured = (
+        (*cells, *(getattr(one, name) or "" for name in STRUCTURE))
+        for cells in rows
+        for one in described(Entry(cells[0], cells[1]), articles.get(cells[0]))
+    )
+    return _csv_text((*_COLUMNS, *STRUCTURE), structured)
+
+
+def _csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV file with a header, all text cells defused."""
+    lines = ([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return csv_line(header) + "".join(map(csv_line, lines))
 
 
 class ImportAnswer(api.Response):
@@ -95,8 +150,7 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
                     f"the sheet has more than {_MOST_ROWS:,} rows or {_MOST_WORDS:,} words with a verdict; "
                     "divide it, and remove rows without a verdict."
                 )
-            row = dict(zip(header, map(restored, cells), strict=False))
-            problem = _add_row(row, words, imported)
+            problem = _add_row(dict(zip(header, map(restored, cells), strict=False)), words, imported)
             if problem:
                 imported.add_problem(f"line {reader.line_num}", problem)
     except csv.Error as error:
@@ -104,14 +158,14 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
     return words
 
 
-def _add_row(row: dict[str, str], words: dict[str, _Word], imported: ImportAnswer) -> str | None:
+def _add_row(row: dict[str, str], words: dict[str, _Word], imported: ImportAnswer) -> str:
     """Add the verdict of one row to its word, or return what is wrong with the row."""
-    verdict, note = row.get("verdict", "").strip().casefold(), row.get("note", "")
-    source, target = row.get("source", ""), row.get("target", "")
+    source, target, verdict, note = (row.get(name, "") for name in ("source", "target", "verdict", "note"))
+    verdict = verdict.strip().casefold()
     if not verdict:
         imported.ignored += 1
-        return None
-    if verdict not in _YES and verdict not in _NO:
+        return ""
+    if verdict not in _YES | _NO:
         return f"'{verdict[:40]}' is neither yes nor no"
     if not source or not target:
         return "the source or the target word is missing"
@@ -126,7 +180,7 @@ def _add_row(row: dict[str, str], words: dict[str, _Word], imported: ImportAnswe
     word.note = note.replace("\r\n", "\n")[:_LONGEST_NOTE] or word.note
     if verdict in _YES and len(word.rows) < _MOST_TRANSLATIONS:
         word.rows.append((target, row))
-    return None
+    return ""
 
 
 def _import_word(
@@ -157,3 +211,43 @@ def _import_word(
         best, verdict = row["target"] if row else None, "accept" if right else "none"
         shown = (*right, *wrong)
         record(db, Decision(source, reviewer, verdict, right, wrong, shown, best, word.note, "import"))  # type: ignore[arg-type]
+
+
+@router.get("/api/publish/changes", name="change_log", **download_of("text/csv", "application/x-ndjson"))
+def changes(book: BookOf, db: Reader, format_name: FormatQuery = "csv") -> Response:
+    """Who decided what, when."""
+    return download(book, change_log(db, format_name), "changes", f".{format_name}")
+
+
+@router.get("/api/publish/sheet", name="sheet", **download_of("text/csv"))
+def review_sheet(
+    book: BookOf,
+    db: Reader,
+    wanted: Wanted,
+    limit: Annotated[int | None, Query(ge=1, le=1_000_000_000)] = None,
+) -> Response:
+    """Entries as CSV to fill in without a server."""
+    return download(book, sheet(db, wanted, limit), "review", ".csv")
+
+
+@router.post(
+    "/api/publish/import",
+    responses=api.problems(409),
+    openapi_extra={"requestBody": {"required": True, **api.binary("text/csv")}},
+)
+def import_verdicts(
+    bench: Bench, book: BookOf, content: api.RawBody, reviewer: api.ReviewerQuery, dry_run: bool = False
+) -> ImportAnswer:
+    """Import the verdicts of a filled-in sheet."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise api.ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
+    if dry_run:
+        return import_sheet(book.database, text, reviewer, dry_run=True)
+
+    def progress(done: int, total: int) -> None:
+        bench.progress = done, total
+
+    with bench.exclusive("import"):
+        return import_sheet(book.database, text, reviewer, progress=progress)
