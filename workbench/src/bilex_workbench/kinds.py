@@ -36,6 +36,7 @@ _SHARE_OF_CANDIDATES = 0.3
 _SHORTEST_LIST, _FREQUENT, _SHORT = 20, 150, 4
 _WORDS_BETWEEN = 200  # lemmatised before requests go first
 Test = Callable[[str], bool]
+Likeness = Callable[[Floats], Floats]
 
 
 class _Language:
@@ -87,8 +88,8 @@ class Kinds:
             _Language(space.target, languages[1], give_way),
         )
         self._script = _usual_script(space.source.index_to_key[:2000])
-        self._names = _learn_direction([(one, one.capitalised) for one in self._languages], _SAMPLE)
-        self._functions = _learn_direction(
+        self._like_names = _learn_likeness([(one, one.capitalised) for one in self._languages], _SAMPLE)
+        self._like_functions = _learn_likeness(
             [(one, one.stop.__contains__ if one.has_stop_words else None) for one in self._languages], _LISTED
         )
 
@@ -114,17 +115,16 @@ class Kinds:
 
     def of(self, rows: Rows, candidates: npt.NDArray[np.int64]) -> list[str]:
         """The kinds of some source words with the rows of their candidates."""
-        words, vectors = self._source.words, np.asarray(self._source.words.vectors[rows], np.float32)
-        return [
-            self._kind(words.index_to_key[int(row)], int(row), found, float(name), float(function))
-            for row, found, name, function in zip(
-                rows, candidates, _along(self._names, vectors), _along(self._functions, vectors), strict=True
-            )
-        ]
+        vectors = np.asarray(self._source.words.vectors[rows], np.float32)
+        like_names, like_functions = (
+            self._like_names(vectors).tolist(),
+            self._like_functions(vectors).tolist(),
+        )
+        return list(map(self._kind, rows.tolist(), candidates, like_names, like_functions))
 
-    def _kind(self, word: str, row: int, candidates: Rows, like_name: float, like_function: float) -> str:
-        spelling = kind_by_spelling(word)
-        if spelling:
+    def _kind(self, row: int, candidates: Rows, like_name: float, like_function: float) -> str:
+        word = self._source.words.index_to_key[row]
+        if spelling := kind_by_spelling(word):
             return spelling
         if self._is_function_word(word, row, candidates, like_function):
             return "function"
@@ -166,10 +166,11 @@ class Kinds:
         return word in self._target.words.key_to_index and other(word)
 
 
-def _learn_direction(
-    labelled: Sequence[tuple[_Language, Test | None]], sample: int
-) -> tuple[Floats, float] | None:
-    """A direction of the common space that separates labelled words from others, by ridge regression."""
+def _learn_likeness(labelled: Sequence[tuple[_Language, Test | None]], sample: int) -> Likeness:
+    """What finds how far vectors lie towards labelled words, -1 to 1 from mean to mean; -1 if these are few.
+
+    Ridge regression learns the direction of the common space that separates labelled words from others.
+    """
     rows: list[Floats] = []
     labels: list[bool] = []
     for language, label in labelled:
@@ -181,7 +182,7 @@ def _learn_direction(
         labels += [label(words[row]) for row in used]
     yes = np.array(labels, bool)
     if min(yes.sum(), (~yes).sum()) < _SHORTEST_LIST:
-        return None
+        return lambda vectors: np.full(len(vectors), -1, np.float32)
     x = np.concatenate(rows)
     weight = np.where(yes, 0.5 / yes.sum(), 0.5 / (~yes).sum()).astype(np.float32)[:, None]
     centre = (weight * x).sum(axis=0)
@@ -189,15 +190,8 @@ def _learn_direction(
     gram = (x * weight).T @ x
     ridge = _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
     direction = np.linalg.solve(gram + ridge, (x * weight).T @ np.where(yes, 1.0, -1.0))
-    return direction.astype(np.float32), float(centre @ direction)
-
-
-def _along(found: tuple[Floats, float] | None, vectors: Floats) -> Floats:
-    """How far vectors lie towards the labelled words, -1 to 1 from mean to mean; -1 without a direction."""
-    if found is None:
-        return np.full(len(vectors), -1, np.float32)
-    direction, middle = found
-    return np.asarray(vectors @ direction - middle, np.float32)
+    middle = float(centre @ direction)
+    return lambda vectors: np.asarray(vectors @ direction.astype(np.float32) - middle, np.float32)
 
 
 def kind_by_spelling(word: str) -> str:

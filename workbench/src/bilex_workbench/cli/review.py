@@ -111,10 +111,8 @@ def export_review(
 
     if output is not None:
         check_writable(output)
-        if format is None and what == "dictionary":
-            format = format_of(output).name
-        elif format is None:
-            format = Path(output).suffix.lower().removeprefix(".")
+        suffix = Path(output).suffix.lower().removeprefix(".")
+        format = format or (format_of(output).name if what == "dictionary" else suffix)
     source, target = read_provenance(model).languages
     languages = (source, target) if direction == "forward" else (target, source)
     with _opened(model, direction) as database, database.reading() as db:
@@ -123,8 +121,7 @@ def export_review(
         elif what == "changes":
             content = sheets.change_log(db, format or "csv").encode()
         else:
-            choice = publish.Choice(which, min_confidence, without, by)
-            cover = Cover(title, authors, licence)
+            choice, cover = publish.Choice(which, min_confidence, without, by), Cover(title, authors, licence)
             content, _ = publish.export(db, format or "csv", choice, languages, cover)
     if output is None:
         sys.stdout.buffer.write(content)
