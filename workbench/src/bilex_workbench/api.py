@@ -96,8 +96,11 @@ class Problem(Response, json_schema_serialization_defaults_required=False):
 
 
 def response(name: str, description: str | None = None, /, **fields: Any) -> Any:
-    """A `Response` class of these required fields."""
-    required: dict[str, Any] = {field: (kind, ...) for field, kind in fields.items()}
+    """A `Response` class of these required fields; a type in brackets is a list of it."""
+    required: dict[str, Any] = {
+        field: (list[kind[0]] if isinstance(kind, list) else kind, ...)  # type: ignore[valid-type]
+        for field, kind in fields.items()
+    }
     return create_model(name, __base__=Response, __doc__=description, **required)
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from unicodedata import category
 
 import numpy as np
@@ -37,7 +37,7 @@ _BEST_WORDS = 11  # in a sentence
 _NEIGHBOURS, _FREQUENT = 20, 20_000  # how many words near a word, among the most frequent ones
 _READ = 1_000  # sentences with the rarer of two words in which the other is searched
 Row = tuple[str, str, int]  # both sentences and their number
-Marking = tuple[Literal[0, 1], str, re.Pattern[str]]  # a side of the corpus, its name, and words on it
+Marking = tuple[int, str, re.Pattern[str]]  # a side of the corpus, its name, and words on it
 
 
 Marked = api.response(
@@ -54,9 +54,9 @@ ParallelExample = api.response(
 ExamplesAnswer = api.response(
     "ExamplesAnswer",
     corpus=bool,
-    parallel=list[ParallelExample],
-    source=list[SourceExample],
-    target=list[TargetExample],
+    parallel=[ParallelExample],
+    source=[SourceExample],
+    target=[TargetExample],
 )
 
 
@@ -250,7 +250,7 @@ def _tokens(word: str) -> list[str]:
 
 def _best(rows: Sequence[Row], sides: Sequence[Marking], near: set[str], k: int) -> list[dict[str, Any]]:
     """The k best rows by the sentence of the first side, each sentence once, with the words marked."""
-    once = {row[sides[0][0]]: row for row in rows}
+    once = {row[:2][sides[0][0]]: row[:2] for row in rows}
     best: list[dict[str, Any]] = []
     for text in sorted(once, key=lambda text: _worth(text, near), reverse=True):
         marked: dict[str, Any] = {}

@@ -38,7 +38,7 @@ _MEDIA_TYPES = {
     ".zip": "application/zip",
 }
 Format = api.response("Format", "A format of exports.", name=str, label=str, suffix=str, media_type=str)
-FormatsAnswer = api.response("FormatsAnswer", formats=list[Format])
+FormatsAnswer = api.response("FormatsAnswer", formats=[Format])
 PreviewAnswer = api.response(
     "PreviewAnswer", pairs=int, confirmed=int, first=list[tuple[str, str]], problem=str | None
 )
@@ -134,7 +134,7 @@ def export(
         write(path, replace(dictionary, units=True), format_name, options)
         made = sorted(one for one in Path(folder).rglob("*") if one.is_file())
         files = {one.relative_to(folder).as_posix(): one.read_bytes() for one in made}
-    return (_zipped(files), ".zip") if len(files) > 1 else (*files.values(), suffix)
+    return (_zipped(files), ".zip") if len(files) > 1 else (files.popitem()[1], suffix)
 
 
 def _zipped(files: Mapping[str, bytes]) -> bytes:

@@ -87,7 +87,7 @@ FileAnswer = api.response(
     kind=Literal["folder", "file"],
     size=int | None,
 )
-FilesAnswer = api.response("FilesAnswer", path=str, parent=str | None, entries=list[FileAnswer])
+FilesAnswer = api.response("FilesAnswer", path=str, parent=str | None, entries=[FileAnswer])
 SetupAnswer = api.response(
     "SetupAnswer",
     sample=bool,
@@ -95,8 +95,8 @@ SetupAnswer = api.response(
     folder_name=str | None,
     upload_limit=int,
     piece=int,
-    methods=list[MethodAnswer],
-    language_models=list[LanguageModelAnswer],
+    methods=[MethodAnswer],
+    language_models=[LanguageModelAnswer],
     uploads=list[UploadAnswer],
 )
 

@@ -7,7 +7,6 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -31,7 +30,9 @@ _YES = frozenset({"yes", "y", "1", "true", "right", "+", "x", "ok", "accept"})
 _NO = frozenset({"no", "n", "0", "false", "wrong", "-", "reject"})
 _LONGEST_NOTE, _LONGEST_NAME, _SHOWN_PROBLEMS = 10_000, 60, 50
 _MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
+_MOST_OF_WORD = 2 * _MOST_TRANSLATIONS  # rows
 _WORDS_AT_ONCE, _PAUSE = 200, 0.01
+Row = dict[str, str]  # cells by column
 
 
 def change_log(db: sqlite3.Connection, format_name: str) -> str:
@@ -97,14 +98,6 @@ class ImportAnswer(api.Response):
             self.problems.append(f"{where}: {what}.")
 
 
-@dataclass(slots=True)
-class _Word:
-    right: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    note: str = ""
-    rows: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # accepted words with all cells
-
-
 def import_sheet(
     database: Database,
     text: str,
@@ -124,19 +117,19 @@ def import_sheet(
     for start in range(0, len(words), _WORDS_AT_ONCE):
         progress(start, len(words))
         with database.reading() if dry_run else database.writing() as db:
-            for source, word in words[start : start + _WORDS_AT_ONCE]:
-                _import_word(db, source, word, reviewer, imported, dry_run=dry_run)
+            for source, rows in words[start : start + _WORDS_AT_ONCE]:
+                _import_word(db, source, rows, reviewer, imported, dry_run)
         if not dry_run:
             time.sleep(_PAUSE)  # decisions that wait for the file go first
     return imported
 
 
-def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
-    """The verdicts by word; rows that cannot be used are reported."""
+def _parse(text: str, imported: ImportAnswer) -> dict[str, list[Row]]:
+    """The rows with a verdict, "yes" or "no", by word; rows that cannot be used are reported."""
     text = text.lstrip("\ufeff")
     delimiter = max((",", ";", "\t"), key=text.split("\n", 1)[0].count)  # many spreadsheets write semicolons
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    words: dict[str, _Word] = {}
+    words: dict[str, list[Row]] = {}
     try:
         header = [cell.strip().casefold() for cell in next(reader, [])]
         for name in ("source", "target", "verdict"):
@@ -150,52 +143,50 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
                     f"the sheet has more than {_MOST_ROWS:,} rows or {_MOST_WORDS:,} words with a verdict; "
                     "divide it, and remove rows without a verdict."
                 )
-            problem = _add_row(dict(zip(header, map(restored, cells), strict=False)), words, imported)
-            if problem:
-                imported.add_problem(f"line {reader.line_num}", problem)
+            row = dict.fromkeys(("source", "target", "verdict", "note"), "")
+            row |= zip(header, map(restored, cells), strict=False)
+            verdict = row["verdict"].strip().casefold()
+            if not verdict:
+                imported.ignored += 1
+            elif fault := _fault(row, verdict):
+                imported.add_problem(f"line {reader.line_num}", fault)
+            elif len(rows := words.setdefault(row["source"], [])) < _MOST_OF_WORD:
+                rows.append(row | {"verdict": "yes" if verdict in _YES else "no"})
     except csv.Error as error:
         raise BilexError(f"the sheet is no CSV at line {reader.line_num} ({error}).") from error
     return words
 
 
-def _add_row(row: dict[str, str], words: dict[str, _Word], imported: ImportAnswer) -> str:
-    """Add the verdict of one row to its word, or return what is wrong with the row."""
-    source, target, verdict, note = (row.get(name, "") for name in ("source", "target", "verdict", "note"))
-    verdict = verdict.strip().casefold()
-    if not verdict:
-        imported.ignored += 1
-        return ""
+def _fault(row: Row, verdict: str) -> str:
+    """Why a row cannot be used; empty if it can."""
+    words = row["source"], row["target"]
     if verdict not in _YES | _NO:
         return f"'{verdict[:40]}' is neither yes nor no"
-    if not source or not target:
+    if not all(words):
         return "the source or the target word is missing"
-    if max(len(source), len(target)) > api.LONGEST_WORD:
+    if max(map(len, words)) > api.LONGEST_WORD:
         return f"a word has more than {api.LONGEST_WORD} characters"
-    if FORBIDDEN.search(source + target + re.sub("[\r\n\t]", "", note)):
+    if FORBIDDEN.search("".join(words) + re.sub("[\r\n\t]", "", row["note"])):
         return "it contains control characters"
-    word = words.setdefault(source, _Word())
-    chosen = word.right if verdict in _YES else word.wrong
-    if target not in chosen and len(chosen) < _MOST_TRANSLATIONS:
-        chosen.append(target)
-    word.note = note.replace("\r\n", "\n")[:_LONGEST_NOTE] or word.note
-    if verdict in _YES and len(word.rows) < _MOST_TRANSLATIONS:
-        word.rows.append((target, row))
     return ""
 
 
 def _import_word(
-    db: sqlite3.Connection, source: str, word: _Word, reviewer: str, imported: ImportAnswer, *, dry_run: bool
+    db: sqlite3.Connection, source: str, rows: list[Row], reviewer: str, imported: ImportAnswer, dry_run: bool
 ) -> None:
     """Store the structure and the decision about one word, unless the same was decided before."""
+    yes = [row for row in rows if row["verdict"] == "yes"][:_MOST_TRANSLATIONS]
+    right = tuple(dict.fromkeys(row["target"] for row in yes))
+    no = dict.fromkeys(row["target"] for row in rows if row["verdict"] == "no")
+    wrong = tuple(target for target in no if target not in right)[:_MOST_TRANSLATIONS]
     if not dry_run:
         article = article_of(db, source)
         try:
-            if sum(merge_row(article, target, row) for target, row in word.rows):
+            if sum(merge_row(article, row["target"], row) for row in yes):
                 keep_article(db, source, article, reviewer)
         except (ValidationError, BilexError) as error:
             what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             imported.add_problem(f"'{source[:40]}'", f"{what}; its structure is left out")
-    right, wrong = tuple(word.right), tuple(target for target in word.wrong if target not in word.right)
     # The same may have been decided before: an exported sheet that is imported again changes nothing.
     judged = [one for one in standing(select_decisions(db, "source = ?", source)) if one.verdict != "skip"]
     rejected = {target for one in judged for target in one.rejected}
@@ -207,10 +198,11 @@ def _import_word(
     imported.accepted += bool(right)
     imported.rejected += not right
     if not dry_run:
-        row = db.execute("SELECT target FROM entries WHERE source = ?", (source,)).fetchone()
-        best, verdict = row["target"] if row else None, "accept" if right else "none"
-        shown = (*right, *wrong)
-        record(db, Decision(source, reviewer, verdict, right, wrong, shown, best, word.note, "import"))  # type: ignore[arg-type]
+        found = db.execute("SELECT target FROM entries WHERE source = ?", (source,)).fetchone()
+        best, shown, verdict = found and found["target"], (*right, *wrong), "accept" if right else "none"
+        notes = [row["note"].replace("\r\n", "\n")[:_LONGEST_NOTE] for row in rows if row["note"]]
+        note = notes[-1] if notes else ""
+        record(db, Decision(source, reviewer, verdict, right, wrong, shown, best, note, "import"))  # type: ignore[arg-type]
 
 
 @router.get("/api/publish/changes", name="change_log", **download_of("text/csv", "application/x-ndjson"))

@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -14,6 +14,7 @@ from fastapi import Query
 
 from bilex.core.languages import language_name
 from bilex.lexicon.entries import EXAMPLE, Dictionary, Entry
+from bilex.lexicon.formats.base import grouped
 from bilex_workbench.audit import audited_precision
 
 _FILES = Path(__file__).with_name("published")
@@ -91,45 +92,36 @@ def _audited(db: sqlite3.Connection) -> str:
     )
 
 
-def _words(entries: Sequence[Entry], forms: dict[str, list[str]]) -> list[Word]:
+def _words(entries: Sequence[Entry], forms: Mapping[str, list[str]]) -> list[Word]:
     """The pairs as entries with senses, in alphabetical order."""
-    made: dict[str, Word] = {}
-    senses: dict[tuple[str, int, str], Word] = {}
-    for entry in entries:
-        name, key = entry.source, (entry.source, entry.sense or 0, entry.gloss)
-        word = made.setdefault(name, {"word": name, "speech": "", "forms": forms.get(name, []), "senses": []})
-        word["speech"] = word["speech"] or entry.part_of_speech
-        if key not in senses:
-            senses[key] = _sense(entry.gloss, entry.labels)
-            word["senses"].append(senses[key])
-        sense = senses[key]
-        own = entry.labels if entry.labels != sense["labels"] else ""
-        sense["translations"].append({"word": entry.target, "comment": entry.comment, "labels": own})
-        example = list(entry.example.partition(EXAMPLE)[::2])
-        if entry.example and example not in sense["examples"]:
+    words = grouped(entries)
+    order = sorted(words, key=lambda word: (word.casefold(), word))
+    return [{"word": word, **_entry(words[word], forms.get(word, []))} for word in order]
+
+
+def _entry(pairs: Sequence[Entry], forms: list[str]) -> Word:
+    senses: dict[tuple[int, str], Word] = {}
+    for pair in pairs:
+        empty: Word = {"gloss": pair.gloss, "labels": pair.labels, "translations": [], "examples": []}
+        sense = senses.setdefault((pair.sense or 0, pair.gloss), empty)
+        labels = pair.labels if pair.labels != sense["labels"] else ""
+        sense["translations"].append({"word": pair.target, "comment": pair.comment, "labels": labels})
+        example = list(pair.example.partition(EXAMPLE)[::2])
+        if pair.example and example not in sense["examples"]:
             sense["examples"].append(example)
-    return _sorted(made.values())
+    speech = next((pair.part_of_speech for pair in pairs if pair.part_of_speech), "")
+    return {"speech": speech, "forms": forms, "senses": list(senses.values())}
 
 
 def _backward(words: Iterable[Word]) -> list[Word]:
     """The same words from the other language; the gloss of a sense becomes the comment of its word."""
-    made: dict[str, Word] = {}
+    pairs: dict[tuple[str, str], Entry] = {}
     for word in words:
         for sense in word["senses"]:
             for one in sense["translations"]:
-                own = {"word": one["word"], "speech": "", "forms": [], "senses": [_sense()]}
-                found = made.setdefault(one["word"], own)["senses"][0]["translations"]
-                if all(other["word"] != word["word"] for other in found):
-                    found.append({"word": word["word"], "comment": sense["gloss"], "labels": ""})
-    return _sorted(made.values())
-
-
-def _sense(gloss: str = "", labels: str = "") -> Word:
-    return {"gloss": gloss, "labels": labels, "translations": [], "examples": []}
-
-
-def _sorted(words: Iterable[Word]) -> list[Word]:
-    return sorted(words, key=lambda word: (word["word"].casefold(), word["word"]))
+                pair = one["word"], word["word"]
+                pairs.setdefault(pair, Entry(*pair, comment=sense["gloss"]))
+    return _words(list(pairs.values()), {})
 
 
 def _html(words: Iterable[Word], codes: Sequence[str | None]) -> str:
