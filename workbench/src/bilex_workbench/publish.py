@@ -77,11 +77,11 @@ def chosen_entries(db: sqlite3.Connection, choice: Choice) -> Iterator[tuple[Ent
     if choice.which == "confident" and choice.min_confidence is None:
         message = "Name the least confidence (min_confidence) of entries that nobody confirmed."
         raise api.ProblemError(400, message)
-    hidden, outcomes = listed(choice.without, "kind", KINDS), all_outcomes(db)
+    hidden, outcomes, undecided = listed(choice.without, "kind", KINDS), all_outcomes(db), Outcome()
     decided = "WHERE source IN (SELECT source FROM decisions)" if choice.which == "confirmed" else ""
     for row in db.execute(f"SELECT * FROM entries {decided} ORDER BY row"):
         source, target, rank = row["source"], row["target"], row["row"] + 1
-        found = outcomes.pop(source, Outcome())
+        found = outcomes.pop(source, undecided)
         if row["kind"] in hidden:
             continue
         shown = (row["answer"] if choice.by == "lemma" else None) or target or ""

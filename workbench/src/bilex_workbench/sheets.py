@@ -26,8 +26,10 @@ from bilex_workbench.workbench import Bench, BookOf, Reader
 
 router = APIRouter(tags=["publish"])
 _COLUMNS = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")
-_YES = frozenset({"yes", "y", "1", "true", "right", "+", "x", "ok", "accept"})
-_NO = frozenset({"no", "n", "0", "false", "wrong", "-", "reject"})
+_VERDICTS = {
+    **dict.fromkeys(("yes", "y", "1", "true", "right", "+", "x", "ok", "accept"), "yes"),
+    **dict.fromkeys(("no", "n", "0", "false", "wrong", "-", "reject"), "no"),
+}
 _LONGEST_NOTE, _LONGEST_NAME, _SHOWN_PROBLEMS = 10_000, 60, 50
 _MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
 _MOST_OF_WORD = 2 * _MOST_TRANSLATIONS  # rows
@@ -52,14 +54,14 @@ def change_log(db: sqlite3.Connection, format_name: str) -> str:
 def sheet(db: sqlite3.Connection, wanted: Filter, limit: int | None) -> str:
     """Entries as a CSV file to fill in: one row per pair, with yes, no or nothing in the column "verdict"."""
     condition, values = wanted.condition()
-    outcomes, articles = all_outcomes(db), all_articles(db)
+    outcomes, articles, undecided = all_outcomes(db), all_articles(db), Outcome()
     notes: dict[str, list[str]] = {}
     for source, note in db.execute("SELECT source, note FROM notes ORDER BY id"):
         notes.setdefault(source, []).append(note)
     query = f"SELECT * FROM entries WHERE {condition} ORDER BY priority DESC, row LIMIT ?"
     rows: list[tuple[Any, ...]] = []
     for row in db.execute(query, (*values, -1 if limit is None else limit)):
-        source, best, found = row["source"], row["target"] or "", outcomes.get(row["source"], Outcome())
+        source, best, found = row["source"], row["target"] or "", outcomes.get(row["source"], undecided)
         note, who = " | ".join(notes.get(source, ())), (" | ".join(found.reviewers), found.decided or "")
         decided = dict.fromkeys(found.rejected, "no") | dict.fromkeys(found.accepted, "yes")
         for target, verdict in ({best: ""} | decided).items():
@@ -151,7 +153,7 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, list[Row]]:
             elif fault := _fault(row, verdict):
                 imported.add_problem(f"line {reader.line_num}", fault)
             elif len(rows := words.setdefault(row["source"], [])) < _MOST_OF_WORD:
-                rows.append(row | {"verdict": "yes" if verdict in _YES else "no"})
+                rows.append(row | {"verdict": _VERDICTS[verdict]})
     except csv.Error as error:
         raise BilexError(f"the sheet is no CSV at line {reader.line_num} ({error}).") from error
     return words
@@ -160,7 +162,7 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, list[Row]]:
 def _fault(row: Row, verdict: str) -> str:
     """Why a row cannot be used; empty if it can."""
     words = row["source"], row["target"]
-    if verdict not in _YES | _NO:
+    if verdict not in _VERDICTS:
         return f"'{verdict[:40]}' is neither yes nor no"
     if not all(words):
         return "the source or the target word is missing"
