@@ -185,8 +185,8 @@ def _learn_likeness(labelled: Sequence[tuple[_Language, Test | None]], sample: i
     gram = (x * weight).T @ x
     ridge = _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
     direction = np.linalg.solve(gram + ridge, (x * weight).T @ np.where(yes, 1.0, -1.0))
-    middle = float(centre @ direction)
-    return lambda vectors: np.asarray(vectors @ direction.astype(np.float32) - middle, np.float32)
+    towards, middle = direction.astype(np.float32), float(centre @ direction)
+    return lambda vectors: np.asarray(vectors @ towards - middle, np.float32)
 
 
 def kind_by_spelling(word: str) -> str:

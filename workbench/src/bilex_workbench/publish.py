@@ -211,10 +211,12 @@ def export_dictionary(
 @router.get("/api/publish/preview", response_model=PreviewAnswer)
 def preview(db: Reader, choice: Annotated[Choice, Depends()]) -> Any:
     """The size of an export, and its beginning."""
-    found = list(chosen_entries(db, choice))
-    return {
-        "pairs": len(found),
-        "confirmed": sum(confirmed for _, confirmed in found),
-        "first": [(entry.source, entry.target) for entry, _ in found[:10]],
-        "problem": None if found else _nothing_to_export(db, choice.which),
-    }
+    pairs, confirmed = 0, 0
+    first: list[tuple[str, str]] = []
+    for entry, by_people in chosen_entries(db, choice):
+        pairs += 1
+        confirmed += by_people
+        if len(first) < 10:
+            first.append((entry.source, entry.target))
+    problem = None if pairs else _nothing_to_export(db, choice.which)
+    return {"pairs": pairs, "confirmed": confirmed, "first": first, "problem": problem}
