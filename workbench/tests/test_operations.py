@@ -315,11 +315,11 @@ def test_an_import_is_limited_and_shows_how_far_it_is(waiting, monkeypatch):
     sheet = "source,target,verdict\n" + "".join(f"{word},x,yes\n" for word in words)
     seen = []
     with serving(bench) as client:
-        monkeypatch.setattr("bilex_workbench.importing.time.sleep", lambda _: seen.append(bench.progress))
+        monkeypatch.setattr("bilex_workbench.sheets.time.sleep", lambda _: seen.append(bench.progress))
         found = client.post("/api/publish/import?reviewer=aino2", content=sheet).json()
         assert found["accepted"] + found["unchanged"] == 450
         assert seen == [(0, 450), (200, 450), (400, 450)] and bench.progress is None
-        monkeypatch.setattr("bilex_workbench.importing._MOST_WORDS", 100)
+        monkeypatch.setattr("bilex_workbench.sheets._MOST_WORDS", 100)
         assert client.post("/api/publish/import?reviewer=a", content=sheet).status_code == 400
         assert client.post("/api/publish/import?reviewer=%20", content=sheet).status_code in (400, 422)
         bad = client.post("/api/publish/import?reviewer=a", content="source,target,verdict\na\x00,b,yes\n")

@@ -154,6 +154,8 @@ def test_a_model_that_nobody_served(model, capsys):
     [
         (["--host", "0.0.0.0"], "--token"),
         (["--token", "short"], "8 or more"),
+        (["--token", ""], "8 or more"),
+        (["--password-file", "/dev/null"], "8 or more"),
         (["--token", "long-enough", "--password-file", "x"], "not both"),
         (["--password-file", "/nonexistent/file"], "cannot be read"),
         (["--folder", "/nonexistent/folder"], "no folder"),

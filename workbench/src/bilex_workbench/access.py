@@ -8,16 +8,18 @@ Origin check and the cookie's SameSite), and not by guessing the port (refused w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import html
 import secrets
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qs, unquote_to_bytes, urlsplit
 
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -29,19 +31,17 @@ if TYPE_CHECKING:
 
 HEALTH = "/api/health"
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
-_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-_HEADERS = (
-    (b"content-security-policy", _CSP.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"same-origin"),
-    (b"x-frame-options", b"DENY"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-)
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' "
+    "data: blob:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
 _BODY_LIMIT = 1 << 20
 _BODY_LIMITS = {"/api/publish/import": 64 << 20, "/api/setup/uploads/": 8 << 20}
 _UNLIMITED = ("/api/job/events", "/api/publish/")  # paths that may take long
@@ -105,9 +105,9 @@ class AccessMiddleware:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                present = {name.lower() for name, _ in message.get("headers", [])}
-                more = [header for header in _HEADERS if header[0] not in present]
-                message = {**message, "headers": [*message.get("headers", []), *more]}
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         request = Request(scope, _limited(receive, _FORM_LIMIT, _FORM_SECONDS))
@@ -163,13 +163,12 @@ class AccessMiddleware:
         """Answer the printed link, or the form for the token, with a cookie; None for other requests."""
         if request.scope["path"] != "/" or request.method not in ("GET", "POST"):
             return None
-        if request.method == "GET":
-            given, code = (request.query_params.get(name, "") for name in ("token", "code"))
-            if not given and not code:
-                return None
-        else:
+        given, code = (request.query_params.get(name, "") for name in ("token", "code"))
+        if request.method == "POST":
             body = await request.body()
             given, code = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0], ""
+        elif not given and not code:
+            return None
         redeemed = time.monotonic() < self._codes.pop(code, 0.0)
         if not redeemed and not self._admits(request, given):
             raise HTTPException(401, "The token is wrong; use the link that 'bilex serve' printed last")
@@ -180,7 +179,7 @@ class AccessMiddleware:
         """Refuse a request without token or cookie."""
         if request.scope["path"] == HEALTH and request.method in ("GET", "HEAD"):
             return
-        if same(request.cookies.get(_cookie_name(request), ""), self._policy.cookie):
+        if _same(request.cookies.get(_cookie_name(request), ""), self._policy.cookie):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._admits(request, given.strip()):
@@ -189,7 +188,7 @@ class AccessMiddleware:
 
     def _admits(self, request: Request, given: str) -> bool:
         """Whether this is the token; an address may try a short one only a few times per minute."""
-        right = same(given, self._policy.token)
+        right = _same(given, self._policy.token)
         if not given or len(self._policy.token) >= _SAFE_LENGTH:
             return right
         peer, now = request.client.host if request.client else "", time.monotonic()
@@ -214,33 +213,30 @@ def _refusal(request: Request, refused: HTTPException) -> Response:
     return JSONResponse({"detail": sentence}, refused.status_code, headers)
 
 
-def same(given: str, expected: str) -> bool:
+def _same(given: str, expected: str) -> bool:
     """Whether two texts are equal, compared in constant time."""
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
 def _split(address: str) -> SplitResult:
-    try:
+    with contextlib.suppress(ValueError):
         return urlsplit(address)
-    except ValueError:
-        return urlsplit("")
+    return urlsplit("")
 
 
 def _cookie_name(request: Request) -> str:
     """A name with the port: browsers send cookies to all ports of a host."""
-    try:
+    port = None
+    with contextlib.suppress(ValueError):
         port = _split(f"//{request.headers.get('host', '')}").port
-    except ValueError:
-        port = None
     return f"bilex_{port or 80}"
 
 
 def _limited(receive: Receive, limit: int, seconds: float) -> Receive:
     """A body that may neither grow beyond its limit, whatever its Content-Length is, nor take too long."""
-    received, whole = 0, False
-    end = time.monotonic() + seconds
+    received, whole, end = 0, False, time.monotonic() + seconds
 
-    async def next_part() -> MutableMapping[str, Any]:
+    async def next_part() -> Message:
         nonlocal received, whole
         if whole:  # the next message says that the client has gone
             return await receive()

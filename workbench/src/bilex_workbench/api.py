@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model
+from fastapi import Depends, Query, Request
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, create_model
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import FORBIDDEN
@@ -40,21 +39,25 @@ class ProblemError(BilexError):
         self.status, self.more = status, more
 
 
+def showable(words: Iterable[str]) -> list[str]:
+    """The words that are not too long to show."""
+    return [word for word in words if len(word) <= LONGEST_WORD]
+
+
 def _one_line(text: str) -> str:
     if FORBIDDEN.search(text):
         raise ValueError("line breaks, tabs and control characters are not allowed")
     return text
 
 
-def showable(words: Iterable[str]) -> list[str]:
-    """The words that are not too long to show."""
-    return [word for word in words if len(word) <= LONGEST_WORD]
-
-
 def _lines(text: str) -> str:
-    if FORBIDDEN.search(re.sub("[\n\t]", " ", text)):
+    if FORBIDDEN.search(text.replace("\n", " ").replace("\t", " ")):
         raise ValueError("control characters are not allowed")
     return text
+
+
+async def _raw_body(request: Request) -> bytes:
+    return await request.body()
 
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD), AfterValidator(_one_line)]
@@ -72,34 +75,33 @@ Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Share = Annotated[float | None, Query(ge=0, le=1)]
 ReviewerQuery = Annotated[str, StringConstraints(strip_whitespace=True), Query(min_length=1, max_length=60)]
+RawBody = Annotated[bytes, Depends(_raw_body)]  # of any media type
 
 
-class Body(BaseModel):
-    """A request body, or a part of one, without unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
-
-
-class Response(BaseModel):
+class Response(BaseModel, json_schema_serialization_defaults_required=True):
     """A response: of what a route returns, the documented fields are sent."""
 
-    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+class Body(Response, extra="forbid"):
+    """A request body, or a part of one, without unknown fields."""
 
 
-def response(name: str, /, **fields: Any) -> Any:
-    """A `Response` class of these required fields."""
-    required: dict[str, Any] = {field: (kind, ...) for field, kind in fields.items()}
-    return create_model(name, __base__=Response, **required)
-
-
-class Problem(Response):
+class Problem(Response, json_schema_serialization_defaults_required=False):
     """Why a request was not served, in one sentence; with 409, what the server does instead."""
 
-    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
     detail: str
     state: Literal["none", "loading", "ready", "failed"] | None = None
     operation: str | None = None
     generation: int | None = None
+
+
+def response(name: str, description: str | None = None, /, **fields: Any) -> Any:
+    """A `Response` class of these required fields; a type in brackets is a list of it."""
+    required: dict[str, Any] = {
+        field: (list[kind[0]] if isinstance(kind, list) else kind, ...)  # type: ignore[valid-type]
+        for field, kind in fields.items()
+    }
+    return create_model(name, __base__=Response, __doc__=description, **required)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

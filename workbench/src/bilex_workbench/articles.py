@@ -18,6 +18,7 @@ from bilex_workbench.entries import entry_of
 from bilex_workbench.workbench import BookOf
 
 router = APIRouter(tags=["table"])
+STRUCTURE = ("part_of_speech", "sense", "gloss", "labels", "comment", "example")  # columns of a sheet
 _MOST = 50  # senses of an entry, translations or examples of a sense
 Stripped = Annotated[api.Text, StringConstraints(strip_whitespace=True)]
 Label = Annotated[Stripped, Field(max_length=60)]
@@ -136,10 +137,10 @@ def keep_article(db: sqlite3.Connection, source: str, article: Article, reviewer
 def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
     """Add what a row of a sheet says about a translation; whether anything was new is returned."""
     before = article.model_dump()
-    cells = {name: cell.strip() for name, cell in row.items()}
-    if not any(cells.get(name) for name in ("part_of_speech", "gloss", "labels", "comment", "example")):
+    speech, place, gloss, labels, comment, example = (row.get(name, "").strip() for name in STRUCTURE)
+    if not any((speech, gloss, labels, comment, example)):
         return False
-    number = int(cells["sense"][:9]) if cells.get("sense", "").isdecimal() else 0
+    number = int(place[:9]) if place.isdecimal() else 0
     if number > _MOST:
         raise BilexError(f"Sense {number} is more than the {_MOST} senses that an entry may have")
     while len(article.senses) < number:
@@ -149,16 +150,14 @@ def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
     if found is None:
         found = TranslationOf(target=target)
         sense.translations.append(found)
-    article.part_of_speech = cells.get("part_of_speech") or article.part_of_speech
-    sense.gloss = cells.get("gloss") or sense.gloss
-    labels = [one.strip() for one in cells.get("labels", "").split(",") if one.strip()]
-    sense.labels = [one for one in labels if one not in found.labels] or sense.labels
-    found.comment = cells.get("comment") or found.comment
-    if text := cells.get("example"):
-        first, _, second = text.partition(EXAMPLE)
-        example = Example(source=first, target=second)
-        if example not in sense.examples:
-            sense.examples.append(example)
+    article.part_of_speech = speech or article.part_of_speech
+    sense.gloss = gloss or sense.gloss
+    named = [label for one in labels.split(",") if (label := one.strip())]
+    sense.labels = [label for label in named if label not in found.labels] or sense.labels
+    found.comment = comment or found.comment
+    first, _, second = example.partition(EXAMPLE)
+    if example and (sentences := Example(source=first, target=second)) not in sense.examples:
+        sense.examples.append(sentences)
     return Article.model_validate(article.model_dump()).model_dump() != before
 
 
@@ -178,6 +177,7 @@ def described(entry: Entry, article: Article | None) -> Sequence[Entry]:
     made = []
     for number, sense, translation in found:
         example = sense.examples[0] if sense.examples else Example()
+        sentences = [example.source, example.target] if example.target else [example.source]
         made.append(
             replace(
                 entry,
@@ -185,7 +185,7 @@ def described(entry: Entry, article: Article | None) -> Sequence[Entry]:
                 gloss=sense.gloss,
                 labels=", ".join([*sense.labels, *translation.labels]),
                 comment=translation.comment,
-                example=f"{example.source}{EXAMPLE}{example.target}" if example.target else example.source,
+                example=EXAMPLE.join(sentences),
             )
         )
     return made or [entry]

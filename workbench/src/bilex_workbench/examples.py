@@ -37,37 +37,26 @@ _BEST_WORDS = 11  # in a sentence
 _NEIGHBOURS, _FREQUENT = 20, 20_000  # how many words near a word, among the most frequent ones
 _READ = 1_000  # sentences with the rarer of two words in which the other is searched
 Row = tuple[str, str, int]  # both sentences and their number
+Marking = tuple[int, str, re.Pattern[str]]  # a side of the corpus, its name, and words on it
 
 
-class Marked(api.Response):
-    """A sentence with the places of a word in it, in characters."""
-
-    text: str
-    marks: list[tuple[int, int]]
-
-
-class SourceExample(api.Response):
-    """A sentence of the source language."""
-
-    source: Marked
-
-
-class TargetExample(api.Response):
-    """A sentence of the target language."""
-
-    target: Marked
-
-
-class ParallelExample(SourceExample, TargetExample):
-    """A sentence and its translation."""
-
-
+Marked = api.response(
+    "Marked",
+    "A sentence with the places of a word in it, in characters.",
+    text=str,
+    marks=list[tuple[int, int]],
+)
+SourceExample = api.response("SourceExample", "A sentence of the source language.", source=Marked)
+TargetExample = api.response("TargetExample", "A sentence of the target language.", target=Marked)
+ParallelExample = api.response(
+    "ParallelExample", "A sentence and its translation.", target=Marked, source=Marked
+)
 ExamplesAnswer = api.response(
     "ExamplesAnswer",
     corpus=bool,
-    parallel=list[ParallelExample],
-    source=list[SourceExample],
-    target=list[TargetExample],
+    parallel=[ParallelExample],
+    source=[SourceExample],
+    target=[TargetExample],
 )
 
 
@@ -82,17 +71,12 @@ def examples(
     words, row = book.space.target, book.space.target.key_to_index.get(target)
     listed = db.execute("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", (row,))
     target_forms = [target, *(words.index_to_key[form] for (form,) in listed)] if target else []
-    forms = [[source, *forms_of(db, source)], target_forms]
-    near = [_neighbours(book, source, "source"), _neighbours(book, target, "target")]
-    if book.direction == "forward":
-        return {"corpus": True, **corpus.examples(forms, near, k)}
-    found = corpus.examples(forms[::-1], near[::-1], k)
-    other = {"source": "target", "target": "source", "parallel": "parallel"}
-    swapped = {
-        other[name]: [{other[side]: one for side, one in row.items()} for row in rows]
-        for name, rows in found.items()
-    }
-    return {"corpus": True, **swapped}
+    sides = [
+        ("source", [source, *forms_of(db, source)], _neighbours(book, source, "source")),
+        ("target", target_forms, _neighbours(book, target, "target")),
+    ]
+    names, forms, near = zip(*(sides if book.direction == "forward" else sides[::-1]), strict=True)
+    return {"corpus": True, **corpus.examples(forms, near, k, names)}
 
 
 def _neighbours(book: Book, word: str, side: Side) -> set[str]:
@@ -210,14 +194,21 @@ class Corpus:
         self._connection.close()
 
     def examples(
-        self, words: Sequence[Sequence[str]], near: Sequence[set[str]], k: int = 3
+        self,
+        words: Sequence[Sequence[str]],
+        near: Sequence[set[str]],
+        k: int = 3,
+        names: Sequence[str] = SIDES,
     ) -> dict[str, list[dict[str, Any]]]:
-        """The best sentences: short, whole, and with words that are near the word in meaning."""
+        """The best sentences: short, whole, and with words that are near the word in meaning.
+
+        `words`, `near` and the `names` of the results are in the order of the corpus, source first.
+        """
         found = [self._rows(side, words[side]) for side in (0, 1)]
-        one_side = [words[0], []], [[], words[1]]
+        sides = [(side, names[side], _pattern(words[side])) for side in (0, 1)]
         return {
-            "parallel": _best(self._pairs(words, found), words, near[0] | near[1], k),
-            **{name: _best(found[side], one_side[side], near[side], k) for side, name in enumerate(SIDES)},
+            "parallel": _best(self._pairs(words, found), sides, near[0] | near[1], k),
+            **{name: _best(found[side], [sides[side]], near[side], k) for side, name in enumerate(names)},
         }
 
     def _rows(self, side: int, words: Sequence[str], other: re.Pattern[str] | None = None) -> list[Row]:
@@ -257,18 +248,15 @@ def _tokens(word: str) -> list[str]:
     ).split()
 
 
-def _best(
-    rows: Sequence[Row], words: Sequence[Sequence[str]], near: set[str], k: int
-) -> list[dict[str, Any]]:
-    """The k best rows by the sentence of the first side with words, each once, with the words marked."""
-    once = {next(text for text, found in zip(row[:2], words, strict=True) if found): row for row in rows}
+def _best(rows: Sequence[Row], sides: Sequence[Marking], near: set[str], k: int) -> list[dict[str, Any]]:
+    """The k best rows by the sentence of the first side, each sentence once, with the words marked."""
+    once = {row[:2][sides[0][0]]: row[:2] for row in rows}
     best: list[dict[str, Any]] = []
     for text in sorted(once, key=lambda text: _worth(text, near), reverse=True):
-        marked: dict[str, Any] = {
-            name: {"text": sentence, "marks": [one.span() for one in _pattern(found).finditer(sentence)]}
-            for name, sentence, found in zip(SIDES, once[text][:2], words, strict=True)
-            if found
-        }
+        marked: dict[str, Any] = {}
+        for side, name, words in sides:
+            sentence = once[text][side]
+            marked[name] = {"text": sentence, "marks": [one.span() for one in words.finditer(sentence)]}
         if all(one["marks"] for one in marked.values()):
             best.append(marked)
         if len(best) == k:

@@ -36,19 +36,24 @@ _SHARE_OF_CANDIDATES = 0.3
 _SHORTEST_LIST, _FREQUENT, _SHORT = 20, 150, 4
 _WORDS_BETWEEN = 200  # lemmatised before requests go first
 Test = Callable[[str], bool]
+Likeness = Callable[[Floats], Floats]
 
 
 class _Language:
-    """The lists and tables of one language; `lemmas` and the two tests are None where simplemma has none."""
+    """The lists and tables of one language.
+
+    Without tables of simplemma, there are neither `lemmas` nor `capitalised` words, and all are `known`.
+    """
 
     def __init__(self, words: WordVectors, code: str | None, give_way: Callable[[], None]) -> None:
         import simplemma
         import stopwordsiso
 
         self.words = words
-        self.stop = frozenset(stopwordsiso.stopwords(code)) if code else frozenset()
+        stop_words = frozenset(stopwordsiso.stopwords(code)) if code else frozenset()
+        self.stop = stop_words if len(stop_words) >= _SHORTEST_LIST else frozenset()
         self.lemmas: Lemmas | None = None
-        self.known: Test | None = None
+        self.known: Test = lambda word: True
         self.capitalised: Test | None = None
         try:
             lemma_of = lemmatiser(code)
@@ -68,10 +73,6 @@ class _Language:
                 lambda word: str(simplemma.lemmatize(word.lower(), lang=code))[:1].isupper()
             )
 
-    @property
-    def has_stop_words(self) -> bool:
-        return len(self.stop) >= _SHORTEST_LIST
-
 
 class Kinds:
     """The kind of each source word of a model."""
@@ -87,9 +88,9 @@ class Kinds:
             _Language(space.target, languages[1], give_way),
         )
         self._script = _usual_script(space.source.index_to_key[:2000])
-        self._names = _learn_direction([(one, one.capitalised) for one in self._languages], _SAMPLE)
-        self._functions = _learn_direction(
-            [(one, one.stop.__contains__ if one.has_stop_words else None) for one in self._languages], _LISTED
+        self._like_names = _learn_likeness([(one, one.capitalised) for one in self._languages], _SAMPLE)
+        self._like_functions = _learn_likeness(
+            [(one, one.stop.__contains__ if one.stop else None) for one in self._languages], _LISTED
         )
 
     @property
@@ -104,27 +105,23 @@ class Kinds:
 
     def listed(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Whether each source word is a lemma that the tables know; all are where there are no tables."""
-        lemmas, known = self._source.lemmas, self._source.known
-        if lemmas is None or known is None:
+        lemmas, words = self._source.lemmas, self._source.words.index_to_key
+        if lemmas is None:
             return np.ones(len(rows), bool)
-        numbers, words = lemmas.number[rows], self._source.words.index_to_key
-        listed = np.array([known(words[int(row)]) for row in rows], bool)
+        numbers = lemmas.number[rows]
+        listed = np.array([self._source.known(words[int(row)]) for row in rows], bool)
         listed &= lemmas.cited[numbers] & (lemmas.heads[numbers] == rows)
         return listed
 
     def of(self, rows: Rows, candidates: npt.NDArray[np.int64]) -> list[str]:
         """The kinds of some source words with the rows of their candidates."""
-        words, vectors = self._source.words, np.asarray(self._source.words.vectors[rows], np.float32)
-        return [
-            self._kind(words.index_to_key[int(row)], int(row), found, float(name), float(function))
-            for row, found, name, function in zip(
-                rows, candidates, _along(self._names, vectors), _along(self._functions, vectors), strict=True
-            )
-        ]
+        vectors = np.asarray(self._source.words.vectors[rows], np.float32)
+        likeness = self._like_names(vectors).tolist(), self._like_functions(vectors).tolist()
+        return list(map(self._kind, rows.tolist(), candidates, *likeness))
 
-    def _kind(self, word: str, row: int, candidates: Rows, like_name: float, like_function: float) -> str:
-        spelling = kind_by_spelling(word)
-        if spelling:
+    def _kind(self, row: int, candidates: Rows, like_name: float, like_function: float) -> str:
+        word = self._source.words.index_to_key[row]
+        if spelling := kind_by_spelling(word):
             return spelling
         if self._is_function_word(word, row, candidates, like_function):
             return "function"
@@ -139,12 +136,12 @@ class Kinds:
 
         The lists hold some content words; those rarely translate into words of the other list.
         """
-        if not self._source.has_stop_words:
+        if not self._source.stop:
             return row < _FREQUENT and len(word) <= _SHORT
         if word.casefold() not in self._source.stop:
             return False
         other = self._target
-        if row < _FREQUENT or len(word) <= 2 or not other.has_stop_words or like_function > _FUNCTION:
+        if row < _FREQUENT or len(word) <= 2 or not other.stop or like_function > _FUNCTION:
             return True
         found = [other.words.index_to_key[int(at)].casefold() in other.stop for at in candidates if at >= 0]
         return sum(found) >= _SHARE_OF_CANDIDATES * max(1, len(found))
@@ -153,27 +150,26 @@ class Kinds:
         own = self._source
         if (own.capitalised is not None and own.capitalised(word)) or like_name > _SURELY_NAME:
             return True
-        unusual = word in self._target.words.key_to_index or (own.known is not None and not own.known(word))
-        return unusual and like_name > _NAME
+        return like_name > _NAME and (word in self._target.words.key_to_index or not own.known(word))
 
     def _is_foreign(self, word: str) -> bool:
         """Written in another script, or known in the other language and not in its own."""
         if self._script and _script(word) not in (self._script, ""):
             return True
-        own, other = self._source.known, self._target.known
-        if own is None or other is None or own(word):
+        if self._source.known(word) or self._target.lemmas is None:
             return False
-        return word in self._target.words.key_to_index and other(word)
+        return word in self._target.words.key_to_index and self._target.known(word)
 
 
-def _learn_direction(
-    labelled: Sequence[tuple[_Language, Test | None]], sample: int
-) -> tuple[Floats, float] | None:
-    """A direction of the common space that separates labelled words from others, by ridge regression."""
+def _learn_likeness(labelled: Sequence[tuple[_Language, Test | None]], sample: int) -> Likeness:
+    """What finds how far vectors lie towards labelled words, -1 to 1 from mean to mean; -1 if these are few.
+
+    Ridge regression learns the direction of the common space that separates labelled words from others.
+    """
     rows: list[Floats] = []
     labels: list[bool] = []
     for language, label in labelled:
-        if label is None or language.known is None:
+        if label is None or language.lemmas is None:
             continue
         words = language.words.index_to_key[:sample]
         used = [row for row, word in enumerate(words) if language.known(word)]
@@ -181,7 +177,7 @@ def _learn_direction(
         labels += [label(words[row]) for row in used]
     yes = np.array(labels, bool)
     if min(yes.sum(), (~yes).sum()) < _SHORTEST_LIST:
-        return None
+        return lambda vectors: np.full(len(vectors), -1, np.float32)
     x = np.concatenate(rows)
     weight = np.where(yes, 0.5 / yes.sum(), 0.5 / (~yes).sum()).astype(np.float32)[:, None]
     centre = (weight * x).sum(axis=0)
@@ -189,15 +185,8 @@ def _learn_direction(
     gram = (x * weight).T @ x
     ridge = _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
     direction = np.linalg.solve(gram + ridge, (x * weight).T @ np.where(yes, 1.0, -1.0))
-    return direction.astype(np.float32), float(centre @ direction)
-
-
-def _along(found: tuple[Floats, float] | None, vectors: Floats) -> Floats:
-    """How far vectors lie towards the labelled words, -1 to 1 from mean to mean; -1 without a direction."""
-    if found is None:
-        return np.full(len(vectors), -1, np.float32)
-    direction, middle = found
-    return np.asarray(vectors @ direction - middle, np.float32)
+    towards, middle = direction.astype(np.float32), float(centre @ direction)
+    return lambda vectors: np.asarray(vectors @ towards - middle, np.float32)
 
 
 def kind_by_spelling(word: str) -> str:

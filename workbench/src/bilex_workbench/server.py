@@ -23,8 +23,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import bilex
 from bilex.core.errors import BilexError
-from bilex_workbench import api, articles, audit, entries, examples, learn, lookup, publish, review, setup
+from bilex_workbench import articles, audit, entries, examples, learn, lookup, publish, review, setup, sheets
 from bilex_workbench.access import HEALTH, AccessMiddleware, AccessPolicy
+from bilex_workbench.api import ProblemError, problems
 from bilex_workbench.setup import Uploads
 from bilex_workbench.workbench import Workbench
 
@@ -35,7 +36,7 @@ HEADER_SECONDS = 10.0
 MOST_CONNECTIONS = 256
 _BACKLOG = 128
 _MOST_LINES, _LINE_SECONDS = 20, 60.0
-_MODULES = (lookup, entries, review, articles, examples, audit, learn, publish, setup)
+_MODULES = (lookup, entries, review, articles, examples, audit, learn, publish, sheets, setup)
 _SECURITY = {
     "token": {
         "type": "http",
@@ -69,7 +70,7 @@ def application(bench: Workbench, policy: AccessPolicy) -> AccessMiddleware:
         redoc_url=None,
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
-        responses=api.problems(400, 401, 403, 408, 413, 422, 429, 503, 504),
+        responses=problems(400, 401, 403, 408, 413, 422, 429, 503, 504),
     )
     app.state.bench = bench
     for module in _MODULES:
@@ -98,7 +99,7 @@ def _with_security(described: dict[str, Any]) -> dict[str, Any]:
 def _problem(request: Request, error: Exception) -> Response:
     """The response to a request that was not served: a status and one sentence."""
     status, detail, more = 500, f"An unexpected error: {type(error).__name__}.", {}
-    if isinstance(error, api.ProblemError):
+    if isinstance(error, ProblemError):
         status, detail, more = error.status, str(error), error.more
     elif isinstance(error, BilexError):
         status, detail = 400, str(error)

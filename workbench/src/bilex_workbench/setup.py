@@ -7,13 +7,13 @@ import re
 import secrets
 import threading
 from contextlib import ExitStack
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import Field, PrivateAttr
-from starlette.concurrency import run_in_threadpool
 
 from bilex.aligners.registry import method_names, methods
 from bilex.core.files import remove_abandoned, sha256, temporary_path
@@ -73,33 +73,21 @@ class UploadAnswer(api.Response):
     _digest: Any = PrivateAttr(default_factory=hashlib.sha256)  # of what was received
 
 
-class MethodAnswer(api.Response):
-    """A method of alignment."""
-
-    name: str
-    summary: str
-    default: bool
-    needs_seeds: bool
-
-
-class LanguageModelAnswer(api.Response):
-    """A language model that can be used."""
-
-    name: str
-    summary: str
-    available: bool
-
-
-class FileAnswer(api.Response):
-    """A file or folder inside the allowed folder."""
-
-    name: str
-    path: str
-    kind: Literal["folder", "file"]
-    size: int | None
-
-
-FilesAnswer = api.response("FilesAnswer", path=str, parent=str | None, entries=list[FileAnswer])
+MethodAnswer = api.response(
+    "MethodAnswer", "A method of alignment.", name=str, summary=str, default=bool, needs_seeds=bool
+)
+LanguageModelAnswer = api.response(
+    "LanguageModelAnswer", "A language model that can be used.", name=str, summary=str, available=bool
+)
+FileAnswer = api.response(
+    "FileAnswer",
+    "A file or folder inside the allowed folder.",
+    name=str,
+    path=str,
+    kind=Literal["folder", "file"],
+    size=int | None,
+)
+FilesAnswer = api.response("FilesAnswer", path=str, parent=str | None, entries=[FileAnswer])
 SetupAnswer = api.response(
     "SetupAnswer",
     sample=bool,
@@ -107,8 +95,8 @@ SetupAnswer = api.response(
     folder_name=str | None,
     upload_limit=int,
     piece=int,
-    methods=list[MethodAnswer],
-    language_models=list[LanguageModelAnswer],
+    methods=[MethodAnswer],
+    language_models=[LanguageModelAnswer],
     uploads=list[UploadAnswer],
 )
 
@@ -118,37 +106,32 @@ class Uploads:
 
     def __init__(self, work: Path, limit: int) -> None:
         self._work, self._limit = work, limit
-        self._folder: Path | None = None
-        self._uploads: dict[str, UploadAnswer] = {}
+        self.uploads: dict[str, UploadAnswer] = {}
         self._lock = threading.Lock()
         self._cleanup = ExitStack()
         self.clear = self._cleanup.close
         if work.is_dir():
             remove_abandoned(work)
 
-    def all(self) -> list[UploadAnswer]:
-        """All uploads."""
-        return list(self._uploads.values())
+    @cached_property
+    def _folder(self) -> Path:
+        return self._cleanup.enter_context(temporary_path(self._work / "uploads", folder=True))
 
     def start(self, body: UploadIn) -> UploadAnswer:
         """Announce an upload."""
         with self._lock:
-            if sum(upload.size for upload in self.all()) + body.size > self._limit:
+            if sum(upload.size for upload in self.uploads.values()) + body.size > self._limit:
                 message = f"Uploads may have {self._limit:,} bytes together; put large files in the folder."
                 raise api.ProblemError(413, message)
-            if len(self._uploads) >= _MOST_UPLOADS:
+            if len(self.uploads) >= _MOST_UPLOADS:
                 raise api.ProblemError(409, f"There are {_MOST_UPLOADS} uploads already; delete one first.")
-            if self._folder is None:
-                self._folder = self._cleanup.enter_context(
-                    temporary_path(self._work / "uploads", folder=True)
-                )
             name = Path(body.name.replace("\\", "/")).name
             upload = UploadAnswer(name=name[:_LONGEST_NAME], size=body.size)
             suffix = re.search(r"(\.[A-Za-z0-9]{1,12}){1,2}$", name)
             upload._path = self._folder / f"{upload.id}{suffix[0] if suffix else ''}"
             upload._path.touch(exist_ok=False)
             upload._sha256 = body.sha256
-            self._uploads[upload.id] = upload
+            self.uploads[upload.id] = upload
             return upload
 
     def add(self, number: str, offset: int, piece: bytes) -> UploadAnswer:
@@ -177,7 +160,7 @@ class Uploads:
         """Remove an upload."""
         with self._lock:
             self.get(number)._path.unlink(missing_ok=True)
-            del self._uploads[number]
+            del self.uploads[number]
 
     def path(self, number: str) -> Path:
         """The path of a complete upload."""
@@ -193,9 +176,9 @@ class Uploads:
 
     def get(self, number: str) -> UploadAnswer:
         """An upload by its id."""
-        if number not in self._uploads:
+        if number not in self.uploads:
             raise api.ProblemError(404, "There is no such upload.")
-        return self._uploads[number]
+        return self.uploads[number]
 
 
 def inside(folder: Path | None, path: str) -> Path:
@@ -218,10 +201,15 @@ def inside(folder: Path | None, path: str) -> Path:
 def choices(bench: Bench) -> Any:
     """The choices for a first fit."""
     folder = bench.settings.folder
-    known = {
-        name: {"summary": method.summary, "needs_seeds": method.needs_seeds}
+    known = [
+        {
+            "name": name,
+            "summary": method.summary,
+            "default": name == DEFAULT_METHOD,
+            "needs_seeds": method.needs_seeds,
+        }
         for name, method in methods().items()
-    }
+    ]
     language_model = {
         "name": OFFLINE_ENCODER,
         "summary": "a small multilingual encoder that needs no hub",
@@ -233,11 +221,9 @@ def choices(bench: Bench) -> Any:
         "folder_name": folder.name if folder else None,
         "upload_limit": bench.settings.upload_limit,
         "piece": _PIECE,
-        "methods": [
-            {"name": name, "default": name == DEFAULT_METHOD, **about} for name, about in known.items()
-        ],
+        "methods": known,
         "language_models": [language_model],
-        "uploads": bench.uploads.all(),
+        "uploads": list(bench.uploads.uploads.values()),
     }
 
 
@@ -257,10 +243,9 @@ def folder_contents(bench: Bench, path: Annotated[str, Query(max_length=4_000)] 
             continue
         entries.append({"name": one.name, "path": where, "kind": kind, "size": size})
     entries.sort(key=lambda one: (one["kind"] != "folder", one["name"]))
-    if here == root:
-        return {"path": "", "parent": None, "entries": entries}
     at = here.relative_to(root)
-    return {"path": at.as_posix(), "parent": at.parent.as_posix().removeprefix("."), "entries": entries}
+    parent = None if here == root else at.parent.as_posix().removeprefix(".")
+    return {"path": at.as_posix().removeprefix("."), "parent": parent, "entries": entries}
 
 
 @router.post("/api/setup/uploads", status_code=201, responses=api.problems(409, 413))
@@ -274,14 +259,11 @@ def announce_upload(bench: Bench, body: UploadIn) -> UploadAnswer:
     responses=api.problems(404, 409, 413, 507),
     openapi_extra={"requestBody": {"required": True, **api.binary("application/octet-stream")}},
 )
-async def add_piece(
-    bench: Bench,
-    request: Request,
-    number: str,
-    offset: Annotated[int, Query(ge=0, le=1 << 50)],
+def add_piece(
+    bench: Bench, content: api.RawBody, number: str, offset: Annotated[int, Query(ge=0, le=1 << 50)]
 ) -> UploadAnswer:
     """Send the next piece of a file."""
-    return await run_in_threadpool(bench.uploads.add, number, offset, await request.body())
+    return bench.uploads.add(number, offset, content)
 
 
 @router.get("/api/setup/uploads/{number}", responses=api.problems(404))

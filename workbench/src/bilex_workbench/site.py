@@ -1,21 +1,20 @@
 """A finished dictionary: a static site that can be searched without a server, and OntoLex-Lemon."""
 
-from __future__ import annotations
-
-import io
 import json
 import re
 import sqlite3
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from fastapi import Query
 
 from bilex.core.languages import language_name
 from bilex.lexicon.entries import EXAMPLE, Dictionary, Entry
+from bilex.lexicon.formats.base import grouped
 from bilex_workbench.audit import audited_precision
 
 _FILES = Path(__file__).with_name("published")
@@ -28,23 +27,26 @@ _ONTOLEX = """@prefix ontolex: <http://www.w3.org/ns/lemon/ontolex#> .
 @prefix : <#> .
 """
 _SPEECH = {"noun", "verb", "adjective", "adverb", "pronoun", "preposition", "conjunction", "interjection"}
+CoverText = Annotated[str, Query(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+# An entry as data.js has it: {"word", "speech", "forms", "senses": [{"gloss", "labels", "translations":
+# [{"word", "comment", "labels"}], "examples": [[source, target]]}]}.
+Word = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Cover:
     """The texts of the cover; the default title names the languages."""
 
-    title: str = ""
-    authors: str = ""
-    licence: str = ""
+    title: CoverText = ""
+    authors: CoverText = ""
+    licence: CoverText = ""
 
 
-def site(db: sqlite3.Connection, dictionary: Dictionary, cover: Cover) -> bytes:
-    """The site as a zip archive of one folder, which any web server or browser opens."""
+def site_files(db: sqlite3.Connection, dictionary: Dictionary, cover: Cover) -> dict[str, bytes]:
+    """The files of the site by name, in one folder, which any web server or browser opens."""
     forms: dict[str, list[str]] = {}
-    for form, headword in db.execute(
-        "SELECT source, headword FROM entries WHERE headword <> source ORDER BY row"
-    ):
+    query = "SELECT source, headword FROM entries WHERE headword <> source ORDER BY row"
+    for form, headword in db.execute(query):
         forms.setdefault(headword, []).append(form)
     words = _words(dictionary.entries, forms)
     codes = [None if code == "und" else code for code in dictionary.codes()]
@@ -65,21 +67,17 @@ def site(db: sqlite3.Connection, dictionary: Dictionary, cover: Cover) -> bytes:
         "forward": escape(f"{source} → {target}"),
         "backward": escape(f"{target} → {source}"),
         "facts": f'<dl class="facts">{"".join(shown)}</dl>',
-        "entries": _articles(words, codes),
-        "reversed": _articles(_backward(words), codes[::-1]),
+        "entries": _html(words, codes),
+        "reversed": _html(_backward(words), codes[::-1]),
     }
     data = json.dumps({"entries": words, "codes": codes}, ensure_ascii=False)
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     files = {"data.js": f"window.DICTIONARY = {safe};\n"}
     for name in ("index.html", "print.html", "style.css", "search.js"):
-        text = (_FILES / name).read_text(encoding="utf-8")
-        html = name.endswith(".html")
-        files[name] = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], text) if html else text
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(f"dictionary/{name}", content.encode("utf-8", "replace"))
-    return packed.getvalue()
+        files[name] = (_FILES / name).read_text(encoding="utf-8")
+        if name.endswith(".html"):
+            files[name] = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], files[name])
+    return {f"dictionary/{name}": text.encode("utf-8", "replace") for name, text in files.items()}
 
 
 def _audited(db: sqlite3.Connection) -> str:
@@ -94,53 +92,40 @@ def _audited(db: sqlite3.Connection) -> str:
     )
 
 
-def _words(entries: Sequence[Entry], forms: dict[str, list[str]]) -> list[dict[str, Any]]:
+def _words(entries: Sequence[Entry], forms: Mapping[str, list[str]]) -> list[Word]:
     """The pairs as entries with senses, in alphabetical order."""
-    made: dict[str, dict[str, Any]] = {}
-    senses: dict[tuple[str, int, str], dict[str, Any]] = {}
-    for entry in entries:
-        empty: dict[str, Any] = {
-            "word": entry.source,
-            "speech": "",
-            "forms": forms.get(entry.source, []),
-            "senses": [],
-        }
-        word = made.setdefault(entry.source, empty)
-        word["speech"] = word["speech"] or entry.part_of_speech
-        key = (entry.source, entry.sense or 0, entry.gloss)
-        if key not in senses:
-            lists: dict[str, Any] = {"translations": [], "examples": []}
-            senses[key] = {"gloss": entry.gloss, "labels": entry.labels, **lists}
-            word["senses"].append(senses[key])
-        sense = senses[key]
-        own = entry.labels if entry.labels != sense["labels"] else ""
-        sense["translations"].append({"word": entry.target, "comment": entry.comment, "labels": own})
-        example = list(entry.example.partition(EXAMPLE)[::2])
-        if entry.example and example not in sense["examples"]:
+    words = grouped(entries)
+    order = sorted(words, key=lambda word: (word.casefold(), word))
+    return [{"word": word, **_entry(words[word], forms.get(word, []))} for word in order]
+
+
+def _entry(pairs: Sequence[Entry], forms: list[str]) -> Word:
+    senses: dict[tuple[int, str], Word] = {}
+    for pair in pairs:
+        empty: Word = {"gloss": pair.gloss, "labels": pair.labels, "translations": [], "examples": []}
+        sense = senses.setdefault((pair.sense or 0, pair.gloss), empty)
+        labels = pair.labels if pair.labels != sense["labels"] else ""
+        sense["translations"].append({"word": pair.target, "comment": pair.comment, "labels": labels})
+        example = list(pair.example.partition(EXAMPLE)[::2])
+        if pair.example and example not in sense["examples"]:
             sense["examples"].append(example)
-    return _sorted(made)
+    speech = next((pair.part_of_speech for pair in pairs if pair.part_of_speech), "")
+    return {"speech": speech, "forms": forms, "senses": list(senses.values())}
 
 
-def _backward(words: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _backward(words: Iterable[Word]) -> list[Word]:
     """The same words from the other language; the gloss of a sense becomes the comment of its word."""
-    made: dict[str, dict[str, Any]] = {}
+    pairs: dict[tuple[str, str], Entry] = {}
     for word in words:
         for sense in word["senses"]:
             for one in sense["translations"]:
-                empty = {"gloss": "", "labels": "", "translations": [], "examples": []}
-                own = {"word": one["word"], "speech": "", "forms": [], "senses": [empty]}
-                found = made.setdefault(one["word"], own)["senses"][0]["translations"]
-                if all(other["word"] != word["word"] for other in found):
-                    found.append({"word": word["word"], "comment": sense["gloss"], "labels": ""})
-    return _sorted(made)
+                pair = one["word"], word["word"]
+                pairs.setdefault(pair, Entry(*pair, comment=sense["gloss"]))
+    return _words(list(pairs.values()), {})
 
 
-def _sorted(made: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    return [made[word] for word in sorted(made, key=lambda word: (word.casefold(), word))]
-
-
-def _articles(words: list[dict[str, Any]], codes: Sequence[str | None]) -> str:
-    """Entries as HTML, under the letters that they begin with."""
+def _html(words: Iterable[Word], codes: Sequence[str | None]) -> str:
+    """Entries under the letters that they begin with."""
     own, other = (f' lang="{escape(code)}"' if code else "" for code in codes)
     parts: list[str] = []
     last = ""
@@ -150,9 +135,9 @@ def _articles(words: list[dict[str, Any]], codes: Sequence[str | None]) -> str:
         if letter != last:
             parts.append(f'<h3 class="letter"{own}>{escape(letter)}</h3>\n')
             last = letter
-        senses = "".join(f"<li>{_sense(sense, own, other)}</li>" for sense in word["senses"])
         forms = f"({', '.join(word['forms'][:12])})" if word["forms"] else ""
         shown = _span("speech", word["speech"]) + _span("forms", forms)
+        senses = "".join(f"<li>{_sense_html(sense, own, other)}</li>" for sense in word["senses"])
         kind = "ol" if len(word["senses"]) > 1 else 'ul class="single"'
         parts.append(
             f"<article><h4{own}>{escape(word['word'])}</h4>{shown} <{kind}>{senses}</{kind[:2]}></article>\n"
@@ -160,7 +145,7 @@ def _articles(words: list[dict[str, Any]], codes: Sequence[str | None]) -> str:
     return "".join(parts)
 
 
-def _sense(sense: dict[str, Any], own: str, other: str) -> str:
+def _sense_html(sense: Word, own: str, other: str) -> str:
     translations = ", ".join(
         f"<bdi{other}>{escape(one['word'])}</bdi>"
         + _span("labels", one["labels"])
@@ -182,16 +167,16 @@ def _span(kind: str, text: str) -> str:
 
 def ontolex(dictionary: Dictionary, cover: Cover) -> bytes:
     """The dictionary as linked data: OntoLex-Lemon with translations between senses, in Turtle."""
-    codes = dictionary.codes()
-    title = cover.title or dictionary.title()
-    lines = [
-        _ONTOLEX,
-        f":lexicon a lime:Lexicon ; dct:title {_literal(title)} ; lime:language {_literal(codes[0])}",
-    ]
-    for name, text in (("creator", cover.authors), ("license", cover.licence)):
-        lines += [f" ; dct:{name} {_literal(text)}"] if text else []
-    words = _words(dictionary.entries, {})
-    lines.append("".join(f" ; lime:entry :s{number}" for number in range(1, len(words) + 1)) + " .\n")
+    codes, words = dictionary.codes(), _words(dictionary.entries, {})
+    about = {
+        "dct:title": cover.title or dictionary.title(),
+        "lime:language": codes[0],
+        "dct:creator": cover.authors,
+        "dct:license": cover.licence,
+    }
+    facts = "".join(f" ; {name} {_literal(text)}" for name, text in about.items() if text)
+    entries = "".join(f" ; lime:entry :s{number}" for number in range(1, len(words) + 1))
+    lines = [_ONTOLEX, f":lexicon a lime:Lexicon{facts}{entries} .\n"]
     targets: dict[str, int] = {}
     for number, word in enumerate(words, 1):
         speech = word["speech"].casefold()

@@ -88,43 +88,41 @@ def wilson(share: float, decisions: float) -> Estimate:
 def estimate(strata: Sequence[Stratum]) -> Estimate | None:
     """The share of right entries over all strata; None without a decision.
 
-    Each stratum counts by its entries, not by how many were drawn. The interval is Wilson's for the number
-    of simple random decisions that would be as informative: with the variance Σ W²·p(1−p)/n of the weighted
-    share (p with one right and one wrong added in each stratum, so that a stratum without a mistake is not
-    taken for certain). Strata without a decision are left out, and their weight with them.
+    Each stratum counts by its entries, not by how many were drawn. Strata without a decision are left out,
+    and their weight with them.
     """
-    known = [one for one in strata if one.decided and one.entries]
-    if not known:
-        return None
-    share = sum(one.entries * one.right / one.decided for one in known) / sum(one.entries for one in known)
-    return wilson(share, _effective_decisions(known))
-
-
-def _effective_decisions(known: Sequence[Stratum]) -> float:
-    """How many simple random decisions are as informative as these."""
-    decided, entries = sum(one.decided for one in known), sum(one.entries for one in known)
-    variance, pooled = 0.0, 0.0
-    for one in known:
-        weight, p = one.entries / entries, (one.right + 1) / (one.decided + 2)
-        variance += weight * weight * p * (1 - p) / one.decided
-        pooled += weight * p
-    return min(decided, pooled * (1 - pooled) / variance)
+    share, informative, _ = _pooled(strata)
+    return wilson(share, informative) if informative else None
 
 
 def more_decisions(strata: Sequence[Stratum], width: float) -> int | None:
     """How many more decisions would narrow the interval to a width, if they turn out like those so far."""
-    current = estimate(strata)
-    if current is None:
+    share, informative, decided = _pooled(strata)
+    if not decided:
         return None
-    if current.width <= width:
-        return 0
-    known = [one for one in strata if one.decided and one.entries]
-    decided = sum(one.decided for one in known)
-    efficiency = _effective_decisions(known) / decided
     possible = range(decided, 1 << 40)
     return bisect_left(
-        possible, True, key=lambda total: wilson(current.share, efficiency * total).width <= width
+        possible, True, key=lambda total: wilson(share, informative / decided * total).width <= width
     )
+
+
+def _pooled(strata: Sequence[Stratum]) -> tuple[float, float, int]:
+    """The weighted share, how many simple random decisions are as informative, and how many there are.
+
+    The weighted share has the variance Σ W²·p(1−p)/n, with one right and one wrong added to p in each
+    stratum, so that a stratum without a mistake is not taken for certain.
+    """
+    known = [one for one in strata if one.decided and one.entries]
+    decided, entries = sum(one.decided for one in known), sum(one.entries for one in known)
+    share, variance, pooled = 0.0, 0.0, 0.0
+    for one in known:
+        weight, p = one.entries / entries, (one.right + 1) / (one.decided + 2)
+        share += one.entries * one.right / one.decided
+        variance += weight * weight * p * (1 - p) / one.decided
+        pooled += weight * p
+    if not known:
+        return 0.0, 0.0, 0
+    return share / entries, min(decided, pooled * (1 - pooled) / variance), decided
 
 
 def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:

@@ -105,26 +105,23 @@ def export_review(
     from bilex.core.files import atomic_file, check_writable
     from bilex.lexicon.formats import format_of
     from bilex.model.storage import read_provenance
-    from bilex_workbench import publish
+    from bilex_workbench import publish, sheets
     from bilex_workbench.entries import Filter
     from bilex_workbench.site import Cover
 
     if output is not None:
         check_writable(output)
-        if format is None and what == "dictionary":
-            format = format_of(output).name
-        elif format is None:
-            format = Path(output).suffix.lower().removeprefix(".")
+        suffix = Path(output).suffix.lower().removeprefix(".")
+        format = format or (format_of(output).name if what == "dictionary" else suffix)
     source, target = read_provenance(model).languages
     languages = (source, target) if direction == "forward" else (target, source)
     with _opened(model, direction) as database, database.reading() as db:
         if what == "sheet":
-            content = publish.sheet(db, Filter(status=status), limit).encode()
+            content = sheets.sheet(db, Filter(status=status), limit).encode()
         elif what == "changes":
-            content = publish.change_log(db, format or "csv").encode()
+            content = sheets.change_log(db, format or "csv").encode()
         else:
-            choice = publish.Choice(which, min_confidence, without, by)
-            cover = Cover(title, authors, licence)
+            choice, cover = publish.Choice(which, min_confidence, without, by), Cover(title, authors, licence)
             content, _ = publish.export(db, format or "csv", choice, languages, cover)
     if output is None:
         sys.stdout.buffer.write(content)
@@ -147,7 +144,7 @@ def import_review(
         --reviewer: Who filled it in.
         --dry-run: Only count; nothing is stored.
     """
-    from bilex_workbench.importing import import_sheet
+    from bilex_workbench.sheets import import_sheet
 
     try:
         text = Path(sheet).read_bytes().decode("utf-8-sig")

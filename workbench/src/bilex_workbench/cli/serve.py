@@ -15,14 +15,11 @@ from click import IntRange
 from bilex.cli import options as opt
 from bilex.core.errors import BilexError
 
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 8
 _FIRST_PORT, _PORTS = 8765, 50
 _BROWSER_AFTER = 0.5
 # How long a thread may keep others from running: searches and requests alternate many times per second.
 _SWITCH_SECONDS = 0.0005
-
-
 _CORPUS = {"type": str, "nargs": 2, "metavar": "SOURCE TARGET"}
 
 
@@ -70,7 +67,11 @@ def command(
     from bilex_workbench.server import application, run
     from bilex_workbench.workbench import Settings, Workbench
 
-    secret = _secret(host, token, password_file)
+    local = host in LOCAL
+    secret = _secret(token, password_file)
+    if secret is None and not local:
+        raise BilexError(f"--host {host} lets other machines in; give --token or --password-file as well.")
+    secret = secrets.token_urlsafe(24) if secret is None else secret
     allowed = Path(folder).expanduser().resolve() if folder is not None else None
     if allowed is not None and not allowed.is_dir():
         raise BilexError(f"{folder}: is no folder; name one that holds the vector files.")
@@ -83,8 +84,7 @@ def command(
             bench.corpus = opened_corpus(model, source, target, progress())
         listener = listening(host, port)
         number = listener.getsockname()[1]
-        hosts = LOCAL if host in _LOCAL else frozenset()
-        app = application(bench, AccessPolicy(secret, hosts))
+        app = application(bench, AccessPolicy(secret, LOCAL if local else frozenset()))
         shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
         address = f"http://{shown}:{number}/"
         link = address if password_file else f"{address}?token={secret}"
@@ -100,8 +100,8 @@ def command(
         bench.stop()
 
 
-def _secret(host: str, token: str | None, password_file: str | None) -> str:
-    """The token, which must be given if other machines may connect."""
+def _secret(token: str | None, password_file: str | None) -> str | None:
+    """The token, if one was given."""
     if token is not None and password_file is not None:
         raise BilexError("give --token or --password-file, not both.")
     if password_file is not None:
@@ -109,13 +109,9 @@ def _secret(host: str, token: str | None, password_file: str | None) -> str:
             token = Path(password_file).read_text(encoding="utf-8").split("\n", 1)[0].strip()
         except (OSError, UnicodeDecodeError) as error:
             raise BilexError(f"{password_file}: cannot be read ({error}).") from error
-    if token is None:
-        if host not in _LOCAL:
-            raise BilexError(
-                f"--host {host} lets other machines in; give --token or --password-file as well."
-            )
-        return secrets.token_urlsafe(24)
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or any(c.isspace() for c in token):
+    if token is not None and (
+        len(token) < _SHORTEST_TOKEN or not token.isascii() or any(c.isspace() for c in token)
+    ):
         raise BilexError(f"a token needs {_SHORTEST_TOKEN} or more ASCII characters without spaces.")
     return token
 
