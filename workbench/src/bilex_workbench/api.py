@@ -86,10 +86,12 @@ class Response(BaseModel):
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
-def response(name: str, /, **fields: Any) -> Any:
-    """A `Response` class of these required fields."""
-    required: dict[str, Any] = {field: (kind, ...) for field, kind in fields.items()}
-    return create_model(name, __base__=Response, **required)
+def response(name: str, about: str | None = None, /, **fields: Any) -> Any:
+    """A `Response` class of these required fields; `[kind]` is a list."""
+    required: dict[str, Any] = {}
+    for field, kind in fields.items():
+        required[field] = (list.__class_getitem__(kind[0]) if isinstance(kind, list) else kind, ...)
+    return create_model(name, __base__=Response, __doc__=about, **required)
 
 
 class Problem(Response):
