@@ -49,49 +49,38 @@ class VerdictIn(api.Body):
     note: api.Note = ""
 
 
-class Stratum(api.Response):
-    """A part of the sample."""
-
-    band: str
-    confidence: str
-    entries: int
-    drawn: int
-    decided: int
-
-
-class Audit(api.Response):
-    """A sample and its progress."""
-
-    id: int
-    size: int
-    decided: int
-    skipped: int
-    created: str
-    reviewer: str
-    strata: list[Stratum]
-
-
-class PrecisionPart(api.Response):
-    """The precision of a part of the dictionary."""
-
-    name: str
-    entries: int
-    decided: int
-    right: int
-    precision: float | None
-    low: float | None
-    high: float | None
-
-
-class CalibrationPart(api.Response):
-    """The mean of the confidences in one band, and the share that was right."""
-
-    name: str
-    said: float
-    found: float
-    decided: int
-
-
+Stratum = api.response(
+    "Stratum", "A part of the sample.", band=str, confidence=str, entries=int, drawn=int, decided=int
+)
+Audit = api.response(
+    "Audit",
+    "A sample and its progress.",
+    id=int,
+    size=int,
+    decided=int,
+    skipped=int,
+    created=str,
+    reviewer=str,
+    strata=[Stratum],
+)
+_PRECISION = dict.fromkeys(("precision", "low", "high"), float | None)
+PrecisionPart = api.response(
+    "PrecisionPart",
+    "The precision of a part of the dictionary.",
+    name=str,
+    entries=int,
+    decided=int,
+    right=int,
+    **_PRECISION,
+)
+CalibrationPart = api.response(
+    "CalibrationPart",
+    "The mean of the confidences in one band, and the share that was right.",
+    name=str,
+    said=float,
+    found=float,
+    decided=int,
+)
 BlindItem = api.response(
     "BlindItem",
     "An item of the sample, without the model's choice.",
@@ -109,14 +98,12 @@ ReportAnswer = api.response(
     "ReportAnswer",
     decided=int,
     size=int,
-    precision=float | None,
-    low=float | None,
-    high=float | None,
+    **_PRECISION,
     width=float | None,
     more_decisions=MoreDecisions,
-    by_band=list[PrecisionPart],
-    by_confidence=list[PrecisionPart],
-    calibration=list[CalibrationPart],
+    by_band=[PrecisionPart],
+    by_confidence=[PrecisionPart],
+    calibration=[CalibrationPart],
     recalibration=Recalibration | None,
 )
 RecalibrationAnswer = api.response("RecalibrationAnswer", recalibration=Recalibration | None)

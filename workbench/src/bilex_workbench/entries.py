@@ -252,20 +252,19 @@ class BatchIn(api.Body):
     batch: int = Field(ge=1, le=2**53)
 
 
-class Batch(api.Response):
-    """A bulk action: its number, for undo, how many entries it changed, who did it and when."""
-
-    batch: int
-    changed: int
-    at: str
-    reviewer: str
-    action: Literal["mark", "decide"]
-    undone: str | None
-
-
+Batch = api.response(
+    "Batch",
+    "A bulk action: its number, for undo, how many entries it changed, who did it and when.",
+    batch=int,
+    changed=int,
+    at=str,
+    reviewer=str,
+    action=Literal["mark", "decide"],
+    undone=str | None,
+)
 PersonShare = api.response("PersonShare", "How many entries somebody got.", name=str, entries=int)
 BatchAnswer = api.response("BatchAnswer", batch=int, changed=int)
-BatchesAnswer = api.response("BatchesAnswer", batches=list[Batch])
+BatchesAnswer = api.response("BatchesAnswer", batches=[Batch])
 AssignedAnswer = api.response("AssignedAnswer", batch=int, changed=int, people=[PersonShare])
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
@@ -29,68 +28,39 @@ class TranslationAnswer(Translation):
     __pydantic_config__: ClassVar[Any] = api.RESPONSE
 
 
-class RankedWord(api.Response):
-    """A word and its rank."""
-
-    word: str
-    rank: int
-
-
-class NearWord(api.Response):
-    """A word and its similarity."""
-
-    word: str
-    similarity: float
-
-
-class ViewAnswer(api.Response):
-    """The neighbours of both words in one view."""
-
-    name: str
-    similarity: float
-    source_neighbours: list[NearWord]
-    target_neighbours: list[NearWord]
-    source_candidates: list[NearWord]
-    target_candidates: list[NearWord]
-
-
-class WhyAnswer(api.Response):
-    """What speaks for a pair."""
-
-    source: RankedWord
-    target: RankedWord
-    score: float
-    similarity: float
-    confidence: float | None
-    known: bool
-    rank_of_target: int | None
-    rank_of_source: int | None
-    mutual: bool
-    views: list[ViewAnswer]
-
-
-class Point(api.Response):
-    """A word on the map."""
-
-    id: int
-    word: str
-    language: Side
-    x: float
-    y: float
-    rank: int
-    query: bool
-
-
-class Line(api.Response):
-    """From a source word to its best translation on the map."""
-
-    model_config = ConfigDict(populate_by_name=True)
-    start: int = Field(alias="from")
-    to: int
-    score: float
-
-
-MapAnswer = api.response("MapAnswer", word=str, direction=Direction, points=list[Point], lines=list[Line])
+RankedWord = api.response("RankedWord", "A word and its rank.", word=str, rank=int)
+NearWord = api.response("NearWord", "A word and its similarity.", word=str, similarity=float)
+ViewAnswer = api.response(
+    "ViewAnswer",
+    "The neighbours of both words in one view.",
+    name=str,
+    similarity=float,
+    source_neighbours=[NearWord],
+    target_neighbours=[NearWord],
+    source_candidates=[NearWord],
+    target_candidates=[NearWord],
+)
+WhyAnswer = api.response(
+    "WhyAnswer",
+    "What speaks for a pair.",
+    source=RankedWord,
+    target=RankedWord,
+    score=float,
+    similarity=float,
+    confidence=float | None,
+    known=bool,
+    rank_of_target=int | None,
+    rank_of_source=int | None,
+    mutual=bool,
+    views=[ViewAnswer],
+)
+Point = api.response(
+    "Point", "A word on the map.", id=int, word=str, language=Side, x=float, y=float, rank=int, query=bool
+)
+Line = api.response(
+    "Line", "From a source word to its best translation on the map.", **{"from": int}, to=int, score=float
+)
+MapAnswer = api.response("MapAnswer", word=str, direction=Direction, points=[Point], lines=[Line])
 Health = api.response(
     "Health",
     status=Literal["ok"],

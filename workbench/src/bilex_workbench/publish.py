@@ -24,9 +24,8 @@ from bilex_workbench.decisions import all_outcomes, select_decisions
 from bilex_workbench.entries import Filter, Wanted, listed
 from bilex_workbench.importing import ImportAnswer, import_sheet
 from bilex_workbench.kinds import KINDS
-from bilex_workbench.precompute import Book
 from bilex_workbench.site import Cover, ontolex, site
-from bilex_workbench.workbench import Bench, BookOf, Reader
+from bilex_workbench.workbench import Bench, Book, BookOf, Reader
 
 router = APIRouter(tags=["publish"])
 _SHEET = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")

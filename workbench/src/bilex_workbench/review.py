@@ -31,9 +31,8 @@ from bilex_workbench.entries import Filter, Row, entry_of, forms_of, select_rows
 from bilex_workbench.entries import router as table
 from bilex_workbench.kinds import Kind
 from bilex_workbench.lookup import TranslationAnswer, neighbours
-from bilex_workbench.precompute import Book
 from bilex_workbench.statistics import FrequencyBand
-from bilex_workbench.workbench import BookOf, Reader
+from bilex_workbench.workbench import Book, BookOf, Reader
 
 router = APIRouter(tags=["review"])
 CANDIDATES = 9
@@ -303,10 +302,10 @@ def undo(book: BookOf, body: UndoIn) -> Any:
             raise api.ProblemError(409, f"'{body.reviewer}' has no decision left to undo.")
         undone = undo_decision(db, number)
     with book.database.reading() as db:
-        answer = {"undone": undone, "entry": None, "item": None, **Queue(body.reviewer).counts(db)}
+        answer: dict[str, Any] = {"undone": undone, "entry": None, "item": None}
         for entry in select_rows(db, "source = ?", undone.source):  # none if the model lacks the word
             answer |= {"entry": entry, "item": item(book, db, undone.source)}
-        return answer
+        return {**answer, **Queue(body.reviewer).counts(db)}
 
 
 # Progress of the review and of people.
@@ -397,22 +396,14 @@ def disagreeing(db: Reader, offset: api.Offset = 0, limit: api.Limit = 100) -> A
     return {"total": value(db, f"SELECT count(*) {where}"), "rows": rows}
 
 
-class Alike(api.Response):
-    """How often people judged alike; share and Cohen's κ are null where they are undefined."""
-
-    entries: int
-    agreed: int
-    share: float | None
-    kappa: float | None
-
-
-class AlikePair(Alike):
-    """How often two people judged alike."""
-
-    reviewers: tuple[str, str]
-
-
-AgreementAnswer = api.response("AgreementAnswer", pairs=list[AlikePair], overall=Alike)
+_ALIKE = {"entries": int, "agreed": int, "share": float | None, "kappa": float | None}
+Alike = api.response(
+    "Alike", "How often people judged alike; share and Cohen's κ are null where they are undefined.", **_ALIKE
+)
+AlikePair = api.response(
+    "AlikePair", "How often two people judged alike.", **_ALIKE, reviewers=tuple[str, str]
+)
+AgreementAnswer = api.response("AgreementAnswer", pairs=[AlikePair], overall=Alike)
 
 
 @router.get("/api/review/agreement", name="review_agreement", response_model=AgreementAnswer)
