@@ -13,7 +13,7 @@ import bilex
 from bilex.model.answers import Translation, closest_spellings
 from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side
 from bilex_workbench import api
-from bilex_workbench.engine import Engine, ServedSpace
+from bilex_workbench.engine import DIRECTIONS, Engine, ServedSpace
 from bilex_workbench.workbench import Bench, ModelAnswer, PolledBench
 
 router = APIRouter(tags=["look"])
@@ -138,12 +138,12 @@ def reasons(bench: Bench, source: api.WordQuery, target: api.WordQuery, k: api.K
     source, source_row, x = _vector(engine.space, source, "source")
     target, target_row, y = _vector(engine.space, target, "target")
     engine.open_encoder()
-    forward = engine.translate(source, _DEEPEST_RANK)
-    words, back = [one.word for one in forward], engine.translate(target, _DEEPEST_RANK, "backward")
-    place = words.index(target) + 1 if target in words else None
-    sources = [one.word for one in back]
-    back_place = sources.index(source) + 1 if source in sources else None
-    shown = forward[place - 1] if place else None
+    forward, backward = (
+        {one.word: (rank, one) for rank, one in enumerate(engine.translate(word, _DEEPEST_RANK, way), 1)}
+        for word, way in zip((source, target), DIRECTIONS, strict=True)
+    )
+    place, shown = forward.get(target, (None, None))
+    back_place, _ = backward.get(source, (None, None))
     return {
         "source": {"word": source, "rank": source_row + 1},
         "target": {"word": target, "rank": target_row + 1},

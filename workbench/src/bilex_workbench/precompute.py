@@ -29,6 +29,7 @@ from bilex_workbench.kinds import Kinds
 from bilex_workbench.statistics import UNCHANGED, or_none
 
 _BLOCK, _IDLE_BLOCK = 32, 256  # words per search and transaction; the latter if no request came for a while
+_BUSY_SECONDS, _IDLE_SECONDS = 0.5, 10.0
 _PAUSE, _BUSY_PAUSE, _LONGEST_PAUSE, _LOOK_EVERY = 0.01, 0.05, 1.0, 0.2
 _ROWS_PER_TRANSACTION = 8192
 _KIND_CANDIDATES = 5
@@ -140,8 +141,9 @@ class Precompute(threading.Thread):
     def _give_way(self) -> None:
         """Wait while requests come, but go on a little even if they never stop."""
         end = time.monotonic() + _LONGEST_PAUSE
-        while self.engine.busy and time.monotonic() < end and not self._stopped.wait(_BUSY_PAUSE):
-            pass
+        while self.engine.quiet_seconds < _BUSY_SECONDS and time.monotonic() < end:
+            if self._stopped.wait(_BUSY_PAUSE):
+                break
         if self._stopped.is_set():
             raise _StoppedError
 
@@ -150,7 +152,7 @@ class Precompute(threading.Thread):
         start = 0
         while start < len(rows):
             self._give_way()
-            size = _IDLE_BLOCK if self.engine.idle else _BLOCK
+            size = _IDLE_BLOCK if self.engine.quiet_seconds > _IDLE_SECONDS else _BLOCK
             yield rows[start : start + size]
             start += size
 

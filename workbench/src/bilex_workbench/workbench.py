@@ -417,11 +417,6 @@ class Workbench:
             raise ProblemError(503, _NOT_READY)
         return self._engine
 
-    def note_request(self) -> None:
-        """Remember the time of a request, if a model is open."""
-        if self._engine is not None:
-            self._engine.note_request()
-
     def waits_for_encoder(self) -> bool:
         """Whether requests may have to wait until the language model is open."""
         return self._engine is not None and not self._engine.encoder_open
@@ -519,7 +514,8 @@ PolledBench = Annotated[Workbench, Depends(_polled)]  # for requests that the pa
 
 
 async def _bench(bench: PolledBench) -> Workbench:
-    bench.note_request()
+    if bench._engine is not None:
+        bench._engine.note_request()
     return bench
 
 
