@@ -251,16 +251,14 @@ class Engine:
         self.note_request()
         self.space.release_pages()
 
-    def translate(
-        self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
-    ) -> Answer:
-        """The best translations of a word, without words too long to show."""
-        found = self._stored(word, k, direction, retrieval)
+    def translate(self, word: str, k: int, direction: Direction = "forward") -> Answer:
+        """The best translations of a word by CSLS, without words too long to show."""
+        found = self._stored(word, k, direction, "csls")
         if found is None:
             if self.spaces[direction].row(word) is None:
                 self.open_encoder()
-            found = self._searches.submit(word, k, direction, retrieval).result(LONGEST_WAIT)
-        return self._shown(found, direction, retrieval)
+            found = self._searches.submit(word, k, direction, "csls").result(LONGEST_WAIT)
+        return self._shown(found, direction, "csls")
 
     async def answer(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
         """The same for the event loop, which serves a third more requests than a thread for each."""
