@@ -365,9 +365,9 @@ def undo_entries(book: BookOf, body: BatchIn) -> Any:
         if batch["undone"]:
             raise api.ProblemError(409, f"Batch {body.batch} was undone already.")
         before = json.loads(batch["before"])
-        again = undo if batch["action"] == "decide" else _set_mark
+        revert = undo if batch["action"] == "decide" else _set_mark
         for one in before:
-            again(db, *one)
+            revert(db, *one)
         db.execute("UPDATE batches SET undone = ? WHERE id = ?", (now(), body.batch))
     return {"batch": body.batch, "changed": len(before)}
 

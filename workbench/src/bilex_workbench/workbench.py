@@ -288,10 +288,9 @@ class Workbench:
             job.measure()
             job.state = "cancelled"
         process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_TERMINATION_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        process.kill()  # if it has not ended by itself
         self.end()
 
     def _watch(
@@ -437,14 +436,9 @@ class Workbench:
         """The response of `GET /api/model`."""
         self._check_folder()
         filling, engine = self.book.filling, self._engine
-        found: dict[str, Any] = {
-            "state": self.state,
-            "operation": self.operation,
-            "progress": self.progress,
-            "detail": self.detail or (filling.error if filling else None),
-            "generation": self.generation,
-            "job": self.job,
-        }
+        shown = ("state", "operation", "progress", "generation", "job")
+        found: dict[str, Any] = {name: getattr(self, name) for name in shown}
+        found["detail"] = self.detail or (filling.error if filling else None)
         if self.folder is not None:
             found |= {"name": self.folder.name, "folder": str(self.folder)}
             found |= {"corpus": self.corpus is not None, "entries": self.book.filled}
