@@ -165,18 +165,17 @@ def _current(db: sqlite3.Connection) -> dict[str, Any] | None:
     audit = db.execute("SELECT * FROM audits ORDER BY id DESC LIMIT 1").fetchone()
     if audit is None:
         return None
-    strata = dicts(
-        db,
-        "SELECT value, coalesce(judged.decided, 0) decided, coalesce(judged.right, 0) AS right, "
-        "coalesce(judged.skipped, 0) skipped FROM json_each(?) LEFT JOIN (SELECT stratum, "
-        "count(is_right) decided, sum(is_right) AS right, count(*) - count(is_right) skipped "
-        "FROM audit_items WHERE audit = ? AND verdict IS NOT NULL GROUP BY stratum) judged "
-        "ON judged.stratum = key ORDER BY key",
-        audit["strata"],
-        audit["id"],
+    query = (
+        "SELECT stratum, count(is_right), coalesce(sum(is_right), 0), count(*) - count(is_right) "
+        "FROM audit_items WHERE audit = ? AND verdict IS NOT NULL GROUP BY stratum"
     )
+    judged = {stratum: counts for stratum, *counts in db.execute(query, (audit["id"],))}
+    strata = []
+    for number, about in enumerate(json.loads(audit["strata"])):
+        decided, right, skipped = judged.get(number, (0, 0, 0))
+        strata.append({**about, "decided": decided, "right": right, "skipped": skipped})
     sums = {name: sum(one[name] for one in strata) for name in ("decided", "skipped")}
-    return {**dict(audit), **sums, "strata": [json.loads(one["value"]) | one for one in strata]}
+    return {**dict(audit), **sums, "strata": strata}
 
 
 def _drawn(db: sqlite3.Connection) -> dict[str, Any]:
