@@ -132,6 +132,17 @@ def test_entries_are_divided_and_the_division_can_be_taken_back(client, by):
     assert batch["changed"] == 300 and batch["undone"] and batch["reviewer"] == "aino"
 
 
+def test_an_assignment_that_is_undone_leaves_the_queue_as_it_was(client):
+    def queue():
+        return [row["source"] for row in rows(client, sort="-priority")]
+
+    before = queue()
+    assert rows(client, doubtful=True)  # seeds that are offered for another look, behind all content words
+    batch = client.post("/api/entries/assign", json={"reviewer": "aino", "people": ["ben"]}).json()["batch"]
+    assert client.post("/api/entries/undo", json={"batch": batch}).status_code == 200
+    assert queue() == before
+
+
 def test_kinds_are_dealt_out_whole_to_balance_the_load():
     keys = ["content"] * 60 + ["name"] * 30 + ["number"] * 20 + ["function"] * 10
     chosen = divide(keys, 2, "kind")

@@ -104,6 +104,15 @@ def test_cancel_leaves_nothing(client, bench, model):
     assert not retrained_folder(model).exists()
 
 
+def test_a_job_whose_process_is_killed_says_so_and_lets_others_begin(client, bench):
+    review(client, bench, 5)
+    client.post("/api/learn", json={})
+    bench._process.kill()
+    job = finish(client)[-1][1]
+    assert job["state"] == "failed" and "ended unexpectedly" in job["detail"]
+    assert client.get("/api/model").json()["operation"] is None
+
+
 def test_held_out_words_are_the_same_every_time():
     words = [f"word{number}" for number in range(2000)]
     chosen = [word for word in words if is_held_out(word, 0.1)]

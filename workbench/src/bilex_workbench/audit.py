@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
-from pydantic import Field, Json, PrivateAttr
+from pydantic import Field, Json
 
 from bilex.core.errors import BilexError
 from bilex_workbench import api, statistics
-from bilex_workbench.database import now, set_facts
+from bilex_workbench.database import dicts, now, set_facts
 from bilex_workbench.decisions import Decision, Verdict, record
 from bilex_workbench.decisions import undo as undo_decision
 from bilex_workbench.engine import Engine
@@ -49,69 +49,48 @@ class VerdictIn(api.Body):
     note: api.Note = ""
 
 
-class Stratum(api.Response):
-    """A part of the sample."""
-
-    band: str
-    confidence: str
-    entries: int
-    drawn: int
-    decided: int
-    _right: int = PrivateAttr(default=0)  # of those decided
-
-
-class Audit(api.Response):
-    """A sample and its progress."""
-
-    id: int
-    size: int
-    decided: int
-    skipped: int
-    created: str
-    reviewer: str
-    strata: list[Stratum]
-
-    def counts(self, **chosen: str) -> list[statistics.Stratum]:
-        """The counts of all strata, or of those in a band."""
-        return [
-            statistics.Stratum(one.entries, one.decided, one._right)
-            for one in self.strata
-            if all(getattr(one, name) == value for name, value in chosen.items())
-        ]
-
-
-class PrecisionPart(api.Response):
-    """The precision of a part of the dictionary."""
-
-    name: str
-    entries: int
-    decided: int
-    right: int
-    precision: float | None
-    low: float | None
-    high: float | None
-
-
-class BlindItem(api.Response):
-    """An item of the sample, without the model's choice."""
-
-    number: int
-    source: str
-    source_rank: int
-    candidates: Json[list[str]]
-
-
-class CalibrationPart(api.Response):
-    """The mean of the confidences in one band, and the share that was right."""
-
-    name: str
-    said: float
-    found: float
-    decided: int
-
-
+Stratum = api.response(
+    "Stratum", "A part of the sample.", band=str, confidence=str, entries=int, drawn=int, decided=int
+)
+Audit = api.response(
+    "Audit",
+    "A sample and its progress.",
+    id=int,
+    size=int,
+    decided=int,
+    skipped=int,
+    created=str,
+    reviewer=str,
+    strata=[Stratum],
+)
+_PRECISION = dict.fromkeys(("precision", "low", "high"), float | None)
+PrecisionPart = api.response(
+    "PrecisionPart",
+    "The precision of a part of the dictionary.",
+    name=str,
+    entries=int,
+    decided=int,
+    right=int,
+    **_PRECISION,
+)
+CalibrationPart = api.response(
+    "CalibrationPart",
+    "The mean of the confidences in one band, and the share that was right.",
+    name=str,
+    said=float,
+    found=float,
+    decided=int,
+)
+BlindItem = api.response(
+    "BlindItem",
+    "An item of the sample, without the model's choice.",
+    number=int,
+    source=str,
+    source_rank=int,
+    candidates=Json[list[str]],
+)
 AuditAnswer = api.response("AuditAnswer", audit=Audit | None)
-BlindItems = api.response("BlindItems", items=list[BlindItem], decided=int, skipped=int, size=int)
+BlindItems = api.response("BlindItems", items=[BlindItem], decided=int, skipped=int, size=int)
 AuditDecided = api.response("AuditDecided", number=int, decided=int, size=int)
 AuditUndone = api.response("AuditUndone", item=BlindItem, decided=int, size=int)
 MoreDecisions = api.response("MoreDecisions", width=float, decisions=int | None)
@@ -119,14 +98,12 @@ ReportAnswer = api.response(
     "ReportAnswer",
     decided=int,
     size=int,
-    precision=float | None,
-    low=float | None,
-    high=float | None,
+    **_PRECISION,
     width=float | None,
     more_decisions=MoreDecisions,
-    by_band=list[PrecisionPart],
-    by_confidence=list[PrecisionPart],
-    calibration=list[CalibrationPart],
+    by_band=[PrecisionPart],
+    by_confidence=[PrecisionPart],
+    calibration=[CalibrationPart],
     recalibration=Recalibration | None,
 )
 RecalibrationAnswer = api.response("RecalibrationAnswer", recalibration=Recalibration | None)
@@ -151,11 +128,10 @@ def draw_sample(book: BookOf, db: Reader, body: SampleIn) -> Any:
     rng, names = random.Random(body.random_seed), sorted(strata)
     counts = statistics.allocate([len(strata[name]) for name in names], body.size)
     described, drawn = [], []
-    for number, (name, count) in enumerate(zip(names, counts, strict=True)):
-        band, confidence = name
-        entries = len(strata[name])
-        described.append({"band": band, "confidence": confidence, "entries": entries, "drawn": count})
-        drawn += [(number, row) for row in rng.sample(strata[name], count)]
+    for stratum, (name, count) in enumerate(zip(names, counts, strict=True)):
+        about = {"band": name[0], "confidence": name[1], "entries": len(strata[name]), "drawn": count}
+        described.append(about)
+        drawn += [(stratum, row) for row in rng.sample(strata[name], count)]
     rng.shuffle(drawn)
     items = []
     for number, (stratum, row) in enumerate(drawn, 1):
@@ -163,8 +139,8 @@ def draw_sample(book: BookOf, db: Reader, body: SampleIn) -> Any:
         words = [candidate["word"] for candidate in candidates(book, db, source, _SHOWN)]
         shown = list(dict.fromkeys([best, *words]))[:_SHOWN]
         rng.shuffle(shown)
-        confidence = row["model_confidence"]
-        items.append((number, source, row["row"] + 1, best, confidence, stratum, json.dumps(shown)))
+        rank, confidence = row["row"] + 1, row["model_confidence"]
+        items.append((number, source, rank, best, confidence, stratum, json.dumps(shown)))
     with book.database.writing() as writer:
         cursor = writer.execute(
             "INSERT INTO audits (created, reviewer, size, strata, model) VALUES (?, ?, ?, ?, ?)",
@@ -184,25 +160,25 @@ def current_sample(db: Reader) -> Any:
     return {"audit": _current(db)}
 
 
-def _current(db: sqlite3.Connection) -> Audit | None:
-    """The newest audit and its progress; None if there is none."""
+def _current(db: sqlite3.Connection) -> dict[str, Any] | None:
+    """The newest audit and its progress, also by stratum; None if there is none."""
     audit = db.execute("SELECT * FROM audits ORDER BY id DESC LIMIT 1").fetchone()
     if audit is None:
         return None
-    strata = [Stratum(**one, decided=0) for one in json.loads(audit["strata"])]
-    skipped = 0
-    query = "SELECT stratum, is_right FROM audit_items WHERE audit = ? AND verdict IS NOT NULL"
-    for number, right in db.execute(query, (audit["id"],)):
-        if right is None:
-            skipped += 1
-        else:
-            strata[number].decided += 1
-            strata[number]._right += right
-    about = {name: audit[name] for name in ("id", "size", "created", "reviewer")}
-    return Audit(**about, decided=sum(one.decided for one in strata), skipped=skipped, strata=strata)
+    query = (
+        "SELECT stratum, count(is_right), coalesce(sum(is_right), 0), count(*) - count(is_right) "
+        "FROM audit_items WHERE audit = ? AND verdict IS NOT NULL GROUP BY stratum"
+    )
+    judged = {stratum: counts for stratum, *counts in db.execute(query, (audit["id"],))}
+    strata = []
+    for number, about in enumerate(json.loads(audit["strata"])):
+        decided, right, skipped = judged.get(number, (0, 0, 0))
+        strata.append({**about, "decided": decided, "right": right, "skipped": skipped})
+    sums = {name: sum(one[name] for one in strata) for name in ("decided", "skipped")}
+    return {**dict(audit), **sums, "strata": strata}
 
 
-def _drawn(db: sqlite3.Connection) -> Audit:
+def _drawn(db: sqlite3.Connection) -> dict[str, Any]:
     found = _current(db)
     if found is None:
         raise api.ProblemError(409, "No sample was drawn yet; draw one first.")
@@ -216,8 +192,7 @@ def next_blind_items(
     """The next items, blind: nothing marks the model's choice."""
     audit = _drawn(db)
     query = f"SELECT {_BLIND} FROM audit_items WHERE audit = ? AND verdict IS NULL ORDER BY number LIMIT ?"
-    items = [dict(row) for row in db.execute(query, (audit.id, count))]
-    return {"items": items, "decided": audit.decided, "skipped": audit.skipped, "size": audit.size}
+    return {**audit, "items": dicts(db, query, audit["id"], count)}
 
 
 @router.post("/api/audit/decide", response_model=AuditDecided, responses=api.problems(404, 409))
@@ -226,7 +201,7 @@ def decide_blind(book: BookOf, body: VerdictIn) -> Any:
     with book.database.writing() as db:
         audit, number, verdict = _drawn(db), body.number, body.verdict
         query = "SELECT * FROM audit_items WHERE audit = ? AND number = ?"
-        row = db.execute(query, (audit.id, number)).fetchone()
+        row = db.execute(query, (audit["id"], number)).fetchone()
         if row is None:
             raise api.ProblemError(404, f"The sample has no item {number}.")
         if row["verdict"] is not None:
@@ -246,9 +221,9 @@ def decide_blind(book: BookOf, body: VerdictIn) -> Any:
         right = None if verdict == "skip" else best in accepted
         db.execute(
             "UPDATE audit_items SET verdict = ?, is_right = ?, decision = ? WHERE audit = ? AND number = ?",
-            (verdict, right, record(db, decision).id, audit.id, number),
+            (verdict, right, record(db, decision).id, audit["id"], number),
         )
-        return {"number": number, "decided": _drawn(db).decided, "size": audit.size}
+        return {"number": number, "decided": _drawn(db)["decided"], "size": audit["size"]}
 
 
 @router.post("/api/audit/undo", response_model=AuditUndone, responses=api.problems(409))
@@ -259,7 +234,7 @@ def undo_blind(book: BookOf, body: UndoIn) -> Any:
         row = db.execute(
             f"SELECT {_BLIND}, decision FROM audit_items JOIN decisions ON decisions.id = decision "
             "WHERE audit = ? AND decisions.reviewer = ? ORDER BY decision DESC LIMIT 1",
-            (audit.id, body.reviewer),
+            (audit["id"], body.reviewer),
         ).fetchone()
         if row is None:
             raise api.ProblemError(409, f"'{body.reviewer}' has no verdict left to undo.")
@@ -267,29 +242,25 @@ def undo_blind(book: BookOf, body: UndoIn) -> Any:
         db.execute(
             "UPDATE audit_items SET verdict = NULL, is_right = NULL, decision = NULL "
             "WHERE audit = ? AND number = ?",
-            (audit.id, row["number"]),
+            (audit["id"], row["number"]),
         )
-        return {"item": dict(row), "decided": _drawn(db).decided, "size": audit.size}
+        return {"item": dict(row), "decided": _drawn(db)["decided"], "size": audit["size"]}
 
 
 @router.get("/api/audit/report", response_model=ReportAnswer, responses=api.problems(409))
 def audit_result(book: BookOf, db: Reader, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
     """Precision with its 95 % interval, over all and by band."""
-    audit, forward = _drawn(db), book.direction == "forward"
-    found = audit.counts()
-    whole = statistics.estimate(found)
-    change = book.engine.recalibration if forward else UNCHANGED
-    query = "SELECT confidence, is_right FROM audit_items WHERE audit = ? AND is_right IS NOT NULL"
-    items = db.execute(query, (audit.id,)).fetchall()
+    audit, engine, forward = _drawn(db), book.engine, book.direction == "forward"
+    strata = audit["strata"]
+    change = engine.recalibration if forward else UNCHANGED
+    more = statistics.more_decisions(_counts(strata), width)
     return {
-        "decided": audit.decided,
-        "size": audit.size,
-        **_shares(whole),
-        "width": whole.width if whole else None,
-        "more_decisions": {"width": width, "decisions": statistics.more_decisions(found, width)},
-        "by_band": _groups(audit, "band", [band.name for band in book.bands]),
-        "by_confidence": _groups(audit, "confidence", [*statistics.CONFIDENCE_BANDS, "none"]),
-        "calibration": _calibration(book.engine.change if forward else UNCHANGED, items),
+        "size": audit["size"],
+        **_precision(strata),
+        "more_decisions": {"width": width, "decisions": more},
+        "by_band": _groups(strata, "band", [band.name for band in book.bands]),
+        "by_confidence": _groups(strata, "confidence", [*statistics.CONFIDENCE_BANDS, "none"]),
+        "calibration": _calibration(db, audit["id"], engine.change if forward else UNCHANGED),
         "recalibration": change if change.decisions else None,
     }
 
@@ -297,43 +268,47 @@ def audit_result(book: BookOf, db: Reader, width: Annotated[float, Query(gt=0, l
 def audited_precision(db: sqlite3.Connection) -> tuple[int, statistics.Estimate] | None:
     """How many entries of the newest audit were judged, and the precision; None without any."""
     audit = _current(db)
-    whole = statistics.estimate(audit.counts()) if audit else None
-    return None if audit is None or whole is None else (audit.decided, whole)
+    whole = statistics.estimate(_counts(audit["strata"])) if audit else None
+    return (audit["decided"], whole) if audit and whole else None
 
 
-def _shares(found: statistics.Estimate | None) -> dict[str, float | None]:
-    if found is None:
-        return {"precision": None, "low": None, "high": None}
-    return {"precision": found.share, "low": found.low, "high": found.high}
+def _counts(strata: Sequence[dict[str, Any]]) -> list[statistics.Stratum]:
+    return [statistics.Stratum(one["entries"], one["decided"], one["right"]) for one in strata]
 
 
-def _groups(audit: Audit, by: str, names: Sequence[str]) -> list[dict[str, Any]]:
+def _precision(strata: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of some strata together, and the precision with its interval; null without a decision."""
+    found = statistics.estimate(_counts(strata))
+    return {
+        **{name: sum(one[name] for one in strata) for name in ("entries", "decided", "right")},
+        "precision": found and found.share,
+        "low": found and found.low,
+        "high": found and found.high,
+        "width": found and found.width,
+    }
+
+
+def _groups(strata: Sequence[dict[str, Any]], by: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """The precision of each group of strata that was drawn from."""
-    groups = []
-    for name in names:
-        members = audit.counts(**{by: name})
-        if members:
-            counts = {
-                part: sum(getattr(one, part) for one in members) for part in ("entries", "decided", "right")
-            }
-            groups.append({"name": name, **counts, **_shares(statistics.estimate(members))})
-    return groups
+    groups = {name: [one for one in strata if one[by] == name] for name in names}
+    return [{"name": name, **_precision(members)} for name, members in groups.items() if members]
 
 
-def _calibration(change: Recalibration, items: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+def _calibration(db: sqlite3.Connection, audit: int, change: Recalibration) -> list[dict[str, Any]]:
     """Mean confidences, as they are shown now, and shares of right entries, by confidence band."""
-    bands: dict[str, list[tuple[float, int]]] = {}
-    for item in items:
-        confidence = change(item["confidence"])
-        if confidence is not None:
-            bands.setdefault(statistics.confidence_band(confidence), []).append(
-                (confidence, item["is_right"])
-            )
+    bands: dict[str, list[tuple[float, int]]] = {name: [] for name in statistics.CONFIDENCE_BANDS}
+    query = (
+        "SELECT confidence, is_right FROM audit_items WHERE audit = ? "
+        "AND is_right IS NOT NULL AND confidence IS NOT NULL"
+    )
+    for own, right in db.execute(query, (audit,)):
+        shown = float(change.of_all(own))
+        bands[statistics.confidence_band(shown)].append((shown, right))
     parts = []
-    for name in statistics.CONFIDENCE_BANDS:
-        if name in bands:
-            stated, found = np.mean(bands[name], axis=0).tolist()
-            parts.append({"name": name, "said": stated, "found": found, "decided": len(bands[name])})
+    for name, items in bands.items():
+        if items:
+            stated, found = np.mean(items, axis=0).tolist()
+            parts.append({"name": name, "said": stated, "found": found, "decided": len(items)})
     return parts
 
 
@@ -342,21 +317,17 @@ def recalibrate(bench: Bench) -> Any:
     """Correct all confidences by everything that was audited."""
     with bench.exclusive("recalibrate"):
         engine = bench.engine
+        query = (
+            "SELECT confidence, is_right FROM audit_items JOIN audits ON audits.id = audit "
+            "WHERE is_right IS NOT NULL AND confidence IS NOT NULL AND (model = ? OR model IS NULL)"
+        )
         with bench.database.reading() as db:
-            items = db.execute(
-                "SELECT confidence, is_right FROM audit_items JOIN audits ON audits.id = audit "
-                "WHERE is_right IS NOT NULL AND confidence IS NOT NULL AND (model = ? OR model IS NULL)",
-                (engine.base,),
-            ).fetchall()
+            items = np.array(db.execute(query, (engine.base,)).fetchall(), np.float64)
         if len(items) < FEWEST_DECISIONS:
-            raise api.ProblemError(
-                409,
-                f"Recalibration needs {FEWEST_DECISIONS} audited entries of this model; "
-                f"there are {len(items)}.",
-            )
-        given = engine.applied.of_all(np.array([item["confidence"] for item in items]))
-        right = np.array([item["is_right"] for item in items], bool)
-        change = learn(given, right, now(), engine.fingerprint)
+            needed = f"Recalibration needs {FEWEST_DECISIONS} audited entries of this model"
+            raise api.ProblemError(409, f"{needed}; there are {len(items)}.")
+        confidences, right = items.T
+        change = learn(engine.applied.of_all(confidences), right > 0, now(), engine.fingerprint)
         _set_recalibration(engine, change)
         return {"recalibration": change}
 
@@ -373,12 +344,9 @@ def _set_recalibration(engine: Engine, change: Recalibration) -> None:
     """Correct the confidences that are shown and those of the table, on top of corrections applied before."""
     engine.recalibration = change  # before the write, for entries that are filled meanwhile
     with engine.database.writing() as db:
-        rows = db.execute("SELECT row, model_confidence FROM entries").fetchall()
-        new = engine.change.of_all(np.array([confidence for _, confidence in rows], np.float64))
-        values = [
-            (statistics.or_none(confidence), row)
-            for confidence, (row, _) in zip(new.tolist(), rows, strict=True)
-        ]
+        entries = db.execute("SELECT row, model_confidence FROM entries").fetchall()
+        new = engine.change.of_all(np.array([own for _, own in entries], np.float64)).tolist()
+        values = [(statistics.or_none(one), row) for one, (row, _) in zip(new, entries, strict=True)]
         db.executemany("UPDATE entries SET confidence = ? WHERE row = ?", values)
         set_facts(db, recalibration=asdict(change) if change.decisions else None)
 

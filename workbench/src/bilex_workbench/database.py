@@ -22,6 +22,7 @@ _BUSY_SECONDS = 5.0  # until a write gives up, twice: waiting for this server an
 _IDLE_READERS = 8
 _COMPUTED = ("entries", "candidates", "forms")
 _LARGEST_ROWID = 2**62
+_RESTORE = "restore a copy, or run 'bilex review repair'."
 
 VERSION = 7
 # Decisions are never deleted: undoing one sets `undone`. The newest article of a word counts. `forms` lists
@@ -85,17 +86,6 @@ CREATE TABLE entries (
 CREATE INDEX entries_by_status_priority ON entries (status, priority DESC, row);
 CREATE INDEX entries_fresh ON entries (fresh, priority DESC, row);
 CREATE INDEX entries_shuffled ON entries (shuffled, row);
-CREATE INDEX entries_by_priority ON entries (priority, row);
-CREATE INDEX entries_by_status ON entries (status, row);
-CREATE INDEX entries_by_confidence ON entries (confidence, row);
-CREATE INDEX entries_by_score ON entries (score, row);
-CREATE INDEX entries_by_target_rank ON entries (target_rank, row);
-CREATE INDEX entries_by_source_key ON entries (source_key, row);
-CREATE INDEX entries_by_target_key ON entries (target_key, row);
-CREATE INDEX entries_by_decided ON entries (decided, row);
-CREATE INDEX entries_by_kind ON entries (kind, row);
-CREATE INDEX entries_by_headword ON entries (headword, row);
-CREATE INDEX entries_by_assignee ON entries (assignee, row);
 CREATE TABLE candidates (
     direction INTEGER NOT NULL, row INTEGER NOT NULL, answers BLOB NOT NULL, PRIMARY KEY (direction, row)
 ) WITHOUT ROWID;
@@ -104,6 +94,8 @@ CREATE TABLE forms (
 ) WITHOUT ROWID;
 CREATE INDEX forms_by_head ON forms (side, head, row);
 """
+_SORTED = "priority status confidence score target_rank source_key target_key decided kind headword assignee"
+_SCHEMA += "".join(f"CREATE INDEX entries_by_{name} ON entries ({name}, row);\n" for name in _SORTED.split())
 
 
 def now() -> str:
@@ -118,10 +110,21 @@ def review_file(model: str | Path, direction: str = "forward") -> Path:
     return folder.with_name(f"{folder.name}{middle}.review.sqlite")
 
 
+def value(db: sqlite3.Connection, query: str, *values: Any) -> Any:
+    """The one value that a query finds; None if it finds none."""
+    row = db.execute(query, values).fetchone()
+    return None if row is None else row[0]
+
+
+def dicts(db: sqlite3.Connection, query: str, *values: Any) -> list[dict[str, Any]]:
+    """The rows that a query finds."""
+    return [dict(row) for row in db.execute(query, values)]
+
+
 def fact(db: sqlite3.Connection, name: str, default: Any = None) -> Any:
     """A stored value by its name, within a transaction; see `Database.fact`."""
-    row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-    return default if row is None else json.loads(row[0])
+    stored = value(db, "SELECT value FROM facts WHERE name = ?", name)
+    return default if stored is None else json.loads(stored)
 
 
 def set_facts(db: sqlite3.Connection, **facts: Any) -> None:
@@ -235,50 +238,39 @@ def _prepare(path: Path) -> None:
     """Create the review file if it is missing, check it, and bring an older one up to date."""
     with closing(_connect(path, create=True)) as db:
         try:
-            application, tables = (
-                db.execute(query).fetchone()[0]
-                for query in ("PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
-            )
-            if tables and application != APPLICATION:
-                raise BilexError(
-                    f"{path}: is an SQLite file of another program; move it away or rename the model."
-                )
-            _check_whole(db, path)
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version > VERSION:
-                raise BilexError(
-                    f"{path}: has review format version {version}, and this bilex reads up to {VERSION}; "
-                    "install a newer bilex."
-                )
-            if not tables:
+            version = _checked_version(db, path)
+            if version is None:
                 db.executescript(
                     f"BEGIN IMMEDIATE; PRAGMA application_id={APPLICATION}; {_SCHEMA} "
                     f"PRAGMA user_version={VERSION}; COMMIT;"
                 )
-                return
         except sqlite3.DatabaseError as error:
-            raise BilexError(
-                f"{path}: is damaged or no review file ({error}); restore a copy, or run 'bilex review "
-                "repair'."
-            ) from error
-    if version < VERSION:
+            raise BilexError(f"{path}: is damaged or no review file ({error}); {_RESTORE}") from error
+    if version is not None and version < VERSION:
         _copy_into_new(path, path.with_name(f"{path.name}.version-{version}"))
 
 
-def _check_whole(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a damaged file, and one that cannot be written."""
+def _checked_version(db: sqlite3.Connection, path: Path) -> int | None:
+    """The version of a file, None for a new one; files of others, damaged and read-only ones are refused."""
+    tables = value(db, "SELECT count(*) FROM sqlite_master")
+    if tables and value(db, "PRAGMA application_id") != APPLICATION:
+        raise BilexError(f"{path}: is an SQLite file of another program; move it away or rename the model.")
     try:
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("ROLLBACK")
+        db.executescript("BEGIN IMMEDIATE; ROLLBACK")
     except sqlite3.OperationalError as error:
         raise BilexError(
             f"{path}: cannot be written ({error}); end the program that has it open, or make it writable."
         ) from error
-    found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
+    damage = value(db, "PRAGMA quick_check(1)")
+    if damage != "ok":
+        raise BilexError(f"{path}: is damaged ({damage.splitlines()[0]}); {_RESTORE}")
+    version = int(value(db, "PRAGMA user_version"))
+    if version > VERSION:
         raise BilexError(
-            f"{path}: is damaged ({found.splitlines()[0]}); restore a copy, or run 'bilex review repair'."
+            f"{path}: has review format version {version}, and this bilex reads up to {VERSION}; "
+            "install a newer bilex."
         )
+    return version if tables else None
 
 
 def repair(path: Path) -> tuple[dict[str, int], Path]:

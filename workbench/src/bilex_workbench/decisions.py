@@ -119,22 +119,17 @@ def all_outcomes(db: sqlite3.Connection) -> dict[str, Outcome]:
 
 def refresh(db: sqlite3.Connection, source: str) -> None:
     """Bring a word's row of the table, and those of its forms, up to date with the decisions about it."""
-    row = db.execute(
-        "SELECT row, target, answer, headword FROM entries WHERE source = ?", (source,)
-    ).fetchone()
+    row = db.execute("SELECT row, target, answer FROM entries WHERE source = ?", (source,)).fetchone()
     if row is None:  # the model does not have the word
         return
     found = outcome(select_decisions(db, "source = ?", source), row["target"], row["answer"])
-    accepted, people = to_json(found.accepted), to_json(found.reviewers)
+    accepted, people = _json(found.accepted), _json(found.reviewers)
     db.execute(
         "UPDATE entries SET status = ?, accepted = ?, reviewers = ?, decisions = ?, decided = ?, fresh = ?, "
         "noted = EXISTS (SELECT 1 FROM notes WHERE notes.source = entries.source) WHERE row = ?",
         (found.status, accepted, people, len(found.reviewers), found.decided, found.fresh, row["row"]),
     )
-    if row["headword"] == source:
-        cover_forms(db, "headword = ?", source)
-    else:
-        cover_forms(db, "row = ?", row["row"])
+    cover_forms(db, "(headword = ? OR row = ?)", source, row["row"])
 
 
 def cover_forms(db: sqlite3.Connection, condition: str, *values: Any) -> None:
@@ -151,7 +146,7 @@ def record(db: sqlite3.Connection, decision: Decision) -> Decision:
     """Store a decision, within a transaction."""
     decision = replace(decision, at=decision.at or now())
     values = {
-        name: to_json(value) if isinstance(value, tuple) else value
+        name: _json(value) if isinstance(value, tuple) else value
         for name, value in vars(decision).items()
         if name not in ("id", "undone")
     }
@@ -183,6 +178,5 @@ def set_note(db: sqlite3.Connection, source: str, reviewer: str, note: str) -> N
     refresh(db, source)
 
 
-def to_json(words: Iterable[str]) -> str:
-    """A list of words as it is stored."""
+def _json(words: Iterable[str]) -> str:
     return json.dumps(list(words), ensure_ascii=False)

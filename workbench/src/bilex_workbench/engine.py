@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import mmap
 import sqlite3
 import threading
@@ -38,7 +39,6 @@ STORED_CANDIDATES = 10
 STORED = np.dtype([("rows", "<i4"), ("scores", "<f4"), ("confidence", "<f4"), ("known", "?")])  # as Proposals
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 LONGEST_WAIT = 30.0  # seconds for a search
-_BUSY_SECONDS, _IDLE_SECONDS = 0.5, 10.0
 _MOST_COMPLETIONS = 20_000
 _MOST_AT_ONCE, _GATHERING_SECONDS = 64, 0.002
 
@@ -229,7 +229,7 @@ class Engine:
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored
         self.encoder_open = all(reader.kind == "subwords" for reader in self.translator.unknown)
         self._opening_encoder = threading.Lock()
-        self._requested = -_BUSY_SECONDS
+        self._requested = -math.inf
         self._searches = Searches(self.translator, self._before_and_after_search)
         self.close = self._searches.close
 
@@ -243,29 +243,22 @@ class Engine:
         self._requested = time.monotonic()
 
     @property
-    def busy(self) -> bool:
-        """Whether a request came just now."""
-        return time.monotonic() - self._requested < _BUSY_SECONDS
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request came for a while."""
-        return time.monotonic() - self._requested > _IDLE_SECONDS
+    def quiet_seconds(self) -> float:
+        """How long no request came."""
+        return time.monotonic() - self._requested
 
     def _before_and_after_search(self) -> None:
         self.note_request()
         self.space.release_pages()
 
-    def translate(
-        self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
-    ) -> Answer:
-        """The best translations of a word, without words too long to show."""
-        found = self._stored(word, k, direction, retrieval)
+    def translate(self, word: str, k: int, direction: Direction = "forward") -> Answer:
+        """The best translations of a word by CSLS, without words too long to show."""
+        found = self._stored(word, k, direction, "csls")
         if found is None:
             if self.spaces[direction].row(word) is None:
                 self.open_encoder()
-            found = self._searches.submit(word, k, direction, retrieval).result(LONGEST_WAIT)
-        return self._shown(found, direction, retrieval)
+            found = self._searches.submit(word, k, direction, "csls").result(LONGEST_WAIT)
+        return self._shown(found, direction, "csls")
 
     async def answer(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
         """The same for the event loop, which serves a third more requests than a thread for each."""

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import Field, Json, StringConstraints, field_validator
 
 from bilex_workbench import api
-from bilex_workbench.database import now
+from bilex_workbench.database import dicts, now, value
 from bilex_workbench.decisions import STATUSES, Decision, Status, Verdict, record, refresh, undo
 from bilex_workbench.kinds import KINDS, Kind
 from bilex_workbench.precompute import in_queue
@@ -29,6 +29,12 @@ _SORTS = {
     "decided": "decided",
     "priority": "priority",
     "kind": "kind",
+}
+_DIVISIONS = {  # how entries are ordered, and which of them stay together
+    "even": ("priority DESC", "row"),
+    "range": ("row", "row"),
+    "letter": ("source_key", "letter"),
+    "kind": ("shown_kind", "shown_kind"),
 }
 _MATCHES = {"contains": "instr({0}, ?) > 0", "prefix": "({0} >= ? AND {0} < ?)", "exact": "{0} = ?"}
 _MOST_FORMS = 200
@@ -85,22 +91,19 @@ class Filter:
             found.append((f"{'' if self.doubtful else 'NOT '}(known = 1 AND priority > 0)", []))
         if self.heads is not None:
             found.append((f"headword {'=' if self.heads else '<>'} source", []))
-        compared = {
+        compared: dict[str, Any] = {
             "confidence >= ?": self.min_confidence,
             "confidence <= ?": self.max_confidence,
             "row >= ? - 1": self.min_rank,
             "row <= ? - 1": self.max_rank,
             "headword = ?": self.headword or None,
             "assignee = ?": self.assignee or None,
-            **{
-                f"{name} = ?": getattr(self, name)
-                for name in ("mutual", "identical", "noted", "known", "fresh")
-            },
         }
+        for name in ("mutual", "identical", "noted", "known", "fresh"):
+            compared[f"{name} = ?"] = getattr(self, name)
         found += [(part, [value]) for part, value in compared.items() if value is not None]
-        return " AND ".join(part for part, _ in found) or "1", [
-            value for _, values in found for value in values
-        ]
+        condition = " AND ".join(part for part, _ in found) or "1"
+        return condition, [value for _, values in found for value in values]
 
 
 def listed(text: str, name: str, allowed: Sequence[str]) -> list[str]:
@@ -171,7 +174,7 @@ def entries(
     order = f"{_SORTS[sort.removeprefix('-')]} {direction} NULLS LAST, row {direction}"  # as in the indices
     page = f"SELECT row FROM entries WHERE {condition} ORDER BY {order} LIMIT {limit} OFFSET {offset}"
     return {
-        "total": db.execute(f"SELECT count(*) FROM entries WHERE {condition}", values).fetchone()[0],
+        "total": value(db, f"SELECT count(*) FROM entries WHERE {condition}", *values),
         "offset": offset,
         "limit": limit,
         "complete": book.filled.complete,
@@ -182,7 +185,7 @@ def entries(
 
 def select_rows(db: sqlite3.Connection, condition: str, *values: Any) -> list[dict[str, Any]]:
     """The entries that fulfil a condition, as `Row`s."""
-    return [dict(row) for row in db.execute(f"SELECT {_ROW} FROM entries WHERE {condition}", values)]
+    return dicts(db, f"SELECT {_ROW} FROM entries WHERE {condition}", *values)
 
 
 def entry_of(db: sqlite3.Connection, source: str) -> dict[str, Any]:
@@ -249,27 +252,20 @@ class BatchIn(api.Body):
     batch: int = Field(ge=1, le=2**53)
 
 
-class Batch(api.Response):
-    """A bulk action: its number, for undo, how many entries it changed, who did it and when."""
-
-    batch: int
-    changed: int
-    at: str
-    reviewer: str
-    action: Literal["mark", "decide"]
-    undone: str | None
-
-
-class PersonShare(api.Response):
-    """How many entries somebody got."""
-
-    name: str
-    entries: int
-
-
+Batch = api.response(
+    "Batch",
+    "A bulk action: its number, for undo, how many entries it changed, who did it and when.",
+    batch=int,
+    changed=int,
+    at=str,
+    reviewer=str,
+    action=Literal["mark", "decide"],
+    undone=str | None,
+)
+PersonShare = api.response("PersonShare", "How many entries somebody got.", name=str, entries=int)
 BatchAnswer = api.response("BatchAnswer", batch=int, changed=int)
-BatchesAnswer = api.response("BatchesAnswer", batches=list[Batch])
-AssignedAnswer = api.response("AssignedAnswer", batch=int, changed=int, people=list[PersonShare])
+BatchesAnswer = api.response("BatchesAnswer", batches=[Batch])
+AssignedAnswer = api.response("AssignedAnswer", batch=int, changed=int, people=[PersonShare])
 
 
 @router.post("/api/entries/mark", response_model=BatchAnswer)
@@ -278,28 +274,27 @@ def mark_entries(book: BookOf, wanted: Wanted, body: MarkIn) -> Any:
     if body.kind is None and body.assignee is None:
         raise api.ProblemError(400, "Nothing would change; name a kind or an assignee.")
     with book.database.writing() as db:
-        rows = _with_marks(db, body, wanted, "row")
-        return _mark(db, rows, body.reviewer, body.kind, [body.assignee] * len(rows))
+        marks = _marks(db, body, wanted, "row")
+        return _mark(db, marks, body.reviewer, body.kind, [body.assignee] * len(marks))
 
 
 @router.post("/api/entries/assign", response_model=AssignedAnswer)
 def assign_entries(book: BookOf, wanted: Wanted, body: AssignIn) -> Any:
     """Divide many entries among people: evenly, by frequency range, by letter or by kind."""
-    orders = {"even": "priority DESC", "range": "row", "letter": "source_key", "kind": "shown_kind"}
-    keys = {"even": "row", "range": "row", "letter": "letter", "kind": "shown_kind"}
+    order, key = _DIVISIONS[body.by]
     with book.database.writing() as db:
-        rows = _with_marks(db, body, wanted, orders[body.by])
-        places = divide([row[keys[body.by]] for row in rows], len(body.people), body.by)
-        batch = _mark(db, rows, body.reviewer, None, [body.people[place] for place in places])
+        marks = _marks(db, body, wanted, order)
+        places = divide([mark[key] for mark in marks], len(body.people), body.by)
+        batch = _mark(db, marks, body.reviewer, None, [body.people[place] for place in places])
     people = [{"name": name, "entries": places.count(place)} for place, name in enumerate(body.people)]
     return {**batch, "people": people}
 
 
-def _with_marks(db: sqlite3.Connection, body: ManyIn, wanted: Filter, order: str) -> list[sqlite3.Row]:
-    """The chosen entries with the kind and the assignee that people gave them."""
+def _marks(db: sqlite3.Connection, body: ManyIn, wanted: Filter, order: str) -> list[sqlite3.Row]:
+    """The chosen entries: each source word, the kind and assignee that people gave it, and its kind."""
     condition, values = body.condition(wanted)
     return db.execute(
-        "SELECT row, chosen.source, shown_kind, letter, marks.kind, coalesce(marks.assignee, '') assignee "
+        "SELECT chosen.source, marks.kind, coalesce(marks.assignee, '') assignee, shown_kind, row, letter "
         "FROM (SELECT row, source, kind shown_kind, source_key, substr(source_key, 1, 1) letter, priority "
         f"FROM entries WHERE {condition}) chosen LEFT JOIN marks ON marks.source = chosen.source "
         f"ORDER BY {order}, row",
@@ -309,17 +304,15 @@ def _with_marks(db: sqlite3.Connection, body: ManyIn, wanted: Filter, order: str
 
 def _mark(
     db: sqlite3.Connection,
-    rows: Sequence[sqlite3.Row],
+    marks: Sequence[sqlite3.Row],
     reviewer: str,
     kind: str | None,
     assignees: Sequence[str | None],
 ) -> dict[str, int]:
     """Set the kind or the assignees of entries; None leaves them as they are."""
-    for row, assignee in zip(rows, assignees, strict=True):
-        _set_mark(db, row["source"], kind or row["kind"], row["assignee"] if assignee is None else assignee)
-        if kind:
-            _set_kind(db, row["source"], kind)
-    before = [[row["source"], row["kind"], row["assignee"], row["shown_kind"]] for row in rows]
+    before = [list(mark)[:4] for mark in marks]
+    for (source, own, earlier, _), assignee in zip(before, assignees, strict=True):
+        _set_mark(db, source, kind or own, earlier if assignee is None else assignee, kind)
     return _keep_batch(db, reviewer, "mark", before)
 
 
@@ -340,12 +333,11 @@ def divide(keys: Sequence[Any], people: int, by: str) -> list[int]:
 @router.get("/api/entries/batches", response_model=BatchesAnswer)
 def bulk_actions(db: Reader, limit: api.Limit = 20) -> Any:
     """The newest bulk actions, each of which can be undone."""
-    rows = db.execute(
+    query = (
         "SELECT id batch, at, reviewer, action, json_array_length(before) changed, undone FROM batches "
-        "ORDER BY id DESC LIMIT ?",
-        (limit,),
+        "ORDER BY id DESC LIMIT ?"
     )
-    return {"batches": [dict(row) for row in rows]}
+    return {"batches": dicts(db, query, limit)}
 
 
 @router.post("/api/entries/decide", response_model=BatchAnswer)
@@ -373,13 +365,9 @@ def undo_entries(book: BookOf, body: BatchIn) -> Any:
         if batch["undone"]:
             raise api.ProblemError(409, f"Batch {body.batch} was undone already.")
         before = json.loads(batch["before"])
+        revert = undo if batch["action"] == "decide" else _set_mark
         for one in before:
-            if batch["action"] == "decide":
-                undo(db, one[0])
-            else:
-                source, kind, assignee, shown = one
-                _set_mark(db, source, kind, assignee)
-                _set_kind(db, source, shown)
+            revert(db, *one)
         db.execute("UPDATE batches SET undone = ? WHERE id = ?", (now(), body.batch))
     return {"batch": body.batch, "changed": len(before)}
 
@@ -392,22 +380,26 @@ def _keep_batch(db: sqlite3.Connection, reviewer: str, action: str, before: list
     return {"batch": cursor.lastrowid or 0, "changed": len(before)}
 
 
-def _set_mark(db: sqlite3.Connection, source: str, kind: str | None, assignee: str) -> None:
+def _set_mark(
+    db: sqlite3.Connection, source: str, kind: str | None, assignee: str, shown: str | None
+) -> None:
+    """Store the kind and assignee that people gave an entry, and show a kind, which may be the model's.
+
+    A form that gets another kind becomes its own headword.
+    """
     db.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (source, kind, assignee))
     db.execute("UPDATE entries SET assignee = ? WHERE source = ?", (assignee, source))
-
-
-def _set_kind(db: sqlite3.Connection, source: str, kind: str) -> None:
-    """Give an entry a kind; a form that gets another kind becomes its own headword."""
     row = db.execute(
-        "SELECT entries.priority, head.source headword FROM entries "
+        "SELECT entries.kind, entries.priority, entries.headword, head.source lemma FROM entries "
         "LEFT JOIN forms ON side = 0 AND forms.row = entries.row "
         "LEFT JOIN entries head ON head.row = forms.head WHERE entries.source = ?",
         (source,),
     ).fetchone()
-    if row is not None:
-        headword = (row["headword"] if kind == "inflected" else None) or source
-        priority = in_queue(2 * row["priority"] % 1, kind)
+    if shown is None or row is None:
+        return
+    headword = (row["lemma"] if shown == "inflected" else None) or source
+    if (row["kind"], row["headword"]) != (shown, headword):
+        priority = in_queue(2 * row["priority"] % 1, shown)
         query = "UPDATE entries SET kind = ?, priority = ?, headword = ? WHERE source = ?"
-        db.execute(query, (kind, priority, headword, source))
+        db.execute(query, (shown, priority, headword, source))
         refresh(db, source)

@@ -24,8 +24,7 @@ from bilex.core.reading import Source
 from bilex.model.space import SIDES, Side
 from bilex_workbench import api
 from bilex_workbench.entries import forms_of
-from bilex_workbench.precompute import Book
-from bilex_workbench.workbench import BookOf, Reader
+from bilex_workbench.workbench import Book, BookOf, Reader
 
 router = APIRouter(tags=["table"])
 _APPLICATION = 0x62697863  # "bixc"

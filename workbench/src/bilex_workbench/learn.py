@@ -21,7 +21,7 @@ from bilex.core.progress import duration
 from bilex.model.refine import Refinement, refits
 from bilex.model.storage import is_model, read_provenance
 from bilex_workbench import api
-from bilex_workbench.database import set_facts
+from bilex_workbench.database import dicts, set_facts, value
 from bilex_workbench.decisions import all_outcomes
 from bilex_workbench.versions import earlier_models, fingerprint, remove_model
 from bilex_workbench.workbench import Bench, JobAnswer, ModelAnswer, PolledBench, Workbench
@@ -34,6 +34,7 @@ _PASSES, _COMPARED_PASSES, _MOST_COMPARED = 1.5, 3.0, 50_000
 _QUERIES, _KEYS = 256, 20_000
 _EVENT_SECONDS, _COMMENT_SECONDS = 0.15, 10.0
 _HELD_OUT = 0.1
+_UNDECIDED = ("unreviewed", "skipped", "disagreement")
 
 
 class LearnIn(api.Body):
@@ -214,12 +215,10 @@ def material(bench: Workbench, share: float) -> dict[str, Any]:
             continue
         forward = book.direction == "forward"
         with book.database.reading() as db:
-            judged = db.execute("SELECT source FROM audit_items WHERE verdict IS NOT NULL")
-            audited = {source for (source,) in judged}
+            audited = {one for (one,) in db.execute("SELECT source FROM audit_items WHERE verdict NOTNULL")}
             outcomes = all_outcomes(db)
         for word, found in outcomes.items():
-            undecided = found.status in ("unreviewed", "skipped", "disagreement")
-            if undecided or (word in audited and not forward):
+            if found.status in _UNDECIDED or (word in audited and not forward):
                 continue
             for pairs, others in ((right, found.accepted), (wrong, found.rejected)):
                 pairs.update(dict.fromkeys((word, one) if forward else (one, word) for one in others))
@@ -313,20 +312,17 @@ def changed_entries(
     """Entries whose first translation changed, with the decision nearest to each change."""
     where = "FROM changes WHERE instr(source, ?1) > 0 OR instr(before, ?1) > 0 OR instr(after, ?1) > 0"
     with bench.database.reading() as db:
-        found = db.execute(f"SELECT * {where} ORDER BY source_rank LIMIT ?2 OFFSET ?3", (q, limit, offset))
-        rows = [dict(row) for row in found]
+        rows = dicts(db, f"SELECT * {where} ORDER BY source_rank LIMIT ?2 OFFSET ?3", q, limit, offset)
         decided = all_outcomes(db) if rows else {}
-        total = db.execute(f"SELECT count(*) {where}", (q,)).fetchone()[0]
+        total = value(db, f"SELECT count(*) {where}", q)
     for row in rows:
-        known = decided.get(row["source"])
-        row["decided"] = known and list(known.accepted)
-        if row["near"] is None:
-            row["reason"] = "no decision is near"
-        elif row["near"] == row["source"]:
-            row["reason"] = "a decision on this word"
-        else:
+        known, reason = decided.get(row["source"]), "no decision is near"
+        if row["near"] == row["source"]:
+            reason = "a decision on this word"
+        elif row["near"] is not None:
             near = f"the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
-            row["reason"] = f"the model was fitted again; nearest is {near}"
+            reason = f"the model was fitted again; nearest is {near}"
+        row |= {"decided": known and list(known.accepted), "reason": reason}
     return {"total": total, "rows": rows}
 
 
@@ -343,16 +339,15 @@ def _waiting(bench: Workbench) -> dict[str, Any]:
 def keep_model(bench: Bench) -> Any:
     """Replace the current model by the retrained one; the current one becomes an earlier model."""
     with bench.exclusive("keep"):
-        found = Comparison.model_validate(_waiting(bench))
-        learned, held_out = found.learned_from, found.held_out
-        pairs = learned.accepted + learned.rejected if learned else 0
+        found = _waiting(bench)
+        learned, held_out = found.get("learned_from") or {}, found.get("held_out") or {}
+        pairs = learned.get("accepted", 0) + learned.get("rejected", 0)
         measured = {}
         for name in ("before", "after"):
-            interval = getattr(held_out, f"{name}_interval", None)
-            if held_out and interval:
-                share, (low, high) = getattr(held_out, name), interval
-                about = {"words": held_out.words, "at": found.made}
-                measured[name] = {"share": share, "low": low, "high": high, **about}
+            if held_out.get(f"{name}_interval"):
+                low, high = held_out[f"{name}_interval"]
+                about = {"words": held_out["words"], "at": found.get("made")}
+                measured[name] = {"share": held_out[name], "low": low, "high": high, **about}
         reason = f"replaced by a retraining with {pairs:,} decided pairs"
         bench.versions.replace(bench.versions.retrained, reason, measured)
         bench.load()
@@ -406,11 +401,7 @@ def model_versions(bench: Bench) -> Any:
 
     earlier = []
     for number, place in earlier_models(folder).items():
+        known = {"replaced": None, "reason": "kept by an earlier version of bilex"}
         with contextlib.suppress(BilexError, OSError):
-            known = {
-                "replaced": None,
-                "reason": "kept by an earlier version of bilex",
-                **about.get(str(number), {}),
-            }
-            earlier.append({"number": number, **known, **described(place)})
+            earlier.append({"number": number, **known, **about.get(str(number), {}), **described(place)})
     return {"current": described(folder), "earlier": earlier, "kept": bench.settings.earlier}

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
@@ -14,7 +13,7 @@ import bilex
 from bilex.model.answers import Translation, closest_spellings
 from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side
 from bilex_workbench import api
-from bilex_workbench.engine import Engine, ServedSpace
+from bilex_workbench.engine import DIRECTIONS, Engine, ServedSpace
 from bilex_workbench.workbench import Bench, ModelAnswer, PolledBench
 
 router = APIRouter(tags=["look"])
@@ -29,68 +28,39 @@ class TranslationAnswer(Translation):
     __pydantic_config__: ClassVar[Any] = api.RESPONSE
 
 
-class RankedWord(api.Response):
-    """A word and its rank."""
-
-    word: str
-    rank: int
-
-
-class NearWord(api.Response):
-    """A word and its similarity."""
-
-    word: str
-    similarity: float
-
-
-class ViewAnswer(api.Response):
-    """The neighbours of both words in one view."""
-
-    name: str
-    similarity: float
-    source_neighbours: list[NearWord]
-    target_neighbours: list[NearWord]
-    source_candidates: list[NearWord]
-    target_candidates: list[NearWord]
-
-
-class WhyAnswer(api.Response):
-    """What speaks for a pair."""
-
-    source: RankedWord
-    target: RankedWord
-    score: float
-    similarity: float
-    confidence: float | None
-    known: bool
-    rank_of_target: int | None
-    rank_of_source: int | None
-    mutual: bool
-    views: list[ViewAnswer]
-
-
-class Point(api.Response):
-    """A word on the map."""
-
-    id: int
-    word: str
-    language: Side
-    x: float
-    y: float
-    rank: int
-    query: bool
-
-
-class Line(api.Response):
-    """From a source word to its best translation on the map."""
-
-    model_config = ConfigDict(populate_by_name=True)
-    start: int = Field(alias="from")
-    to: int
-    score: float
-
-
-MapAnswer = api.response("MapAnswer", word=str, direction=Direction, points=list[Point], lines=list[Line])
+RankedWord = api.response("RankedWord", "A word and its rank.", word=str, rank=int)
+NearWord = api.response("NearWord", "A word and its similarity.", word=str, similarity=float)
+ViewAnswer = api.response(
+    "ViewAnswer",
+    "The neighbours of both words in one view.",
+    name=str,
+    similarity=float,
+    source_neighbours=[NearWord],
+    target_neighbours=[NearWord],
+    source_candidates=[NearWord],
+    target_candidates=[NearWord],
+)
+WhyAnswer = api.response(
+    "WhyAnswer",
+    "What speaks for a pair.",
+    source=RankedWord,
+    target=RankedWord,
+    score=float,
+    similarity=float,
+    confidence=float | None,
+    known=bool,
+    rank_of_target=int | None,
+    rank_of_source=int | None,
+    mutual=bool,
+    views=[ViewAnswer],
+)
+Point = api.response(
+    "Point", "A word on the map.", id=int, word=str, language=Side, x=float, y=float, rank=int, query=bool
+)
+Line = api.response(
+    "Line", "From a source word to its best translation on the map.", **{"from": int}, to=int, score=float
+)
+MapAnswer = api.response("MapAnswer", word=str, direction=Direction, points=[Point], lines=[Line])
 Health = api.response(
     "Health",
     status=Literal["ok"],
@@ -168,12 +138,12 @@ def reasons(bench: Bench, source: api.WordQuery, target: api.WordQuery, k: api.K
     source, source_row, x = _vector(engine.space, source, "source")
     target, target_row, y = _vector(engine.space, target, "target")
     engine.open_encoder()
-    forward = engine.translate(source, _DEEPEST_RANK)
-    words, back = [one.word for one in forward], engine.translate(target, _DEEPEST_RANK, "backward")
-    place = words.index(target) + 1 if target in words else None
-    sources = [one.word for one in back]
-    back_place = sources.index(source) + 1 if source in sources else None
-    shown = forward[place - 1] if place else None
+    forward, backward = (
+        {one.word: (rank, one) for rank, one in enumerate(engine.translate(word, _DEEPEST_RANK, way), 1)}
+        for word, way in zip((source, target), DIRECTIONS, strict=True)
+    )
+    place, shown = forward.get(target, (None, None))
+    back_place, _ = backward.get(source, (None, None))
     return {
         "source": {"word": source, "rank": source_row + 1},
         "target": {"word": target, "rank": target_row + 1},

@@ -1,4 +1,4 @@
-"""The dictionary in one direction: its review file and its table, which is filled in the background.
+"""The table of the dictionary, which is filled in the background.
 
 The table has every word with its best translations, kind and priority, the most frequent words first. Few
 words are searched at a time, and hardly any while requests come. A server that is started again continues
@@ -14,7 +14,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +21,15 @@ import numpy.typing as npt
 from bilex.fit.calibration import Numbers
 from bilex.model.answers import Proposals, doubtful_seeds
 from bilex.model.space import Direction, Rows
-from bilex_workbench.api import LONGEST_WORD, ProblemError, Response
-from bilex_workbench.database import Database, fact, review_file, set_facts
+from bilex_workbench.api import LONGEST_WORD, Response
+from bilex_workbench.database import Database, fact, set_facts
 from bilex_workbench.decisions import cover_forms, refresh
-from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine, ServedSpace, candidates
+from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine, candidates
 from bilex_workbench.kinds import Kinds
-from bilex_workbench.statistics import UNCHANGED, FrequencyBand, frequency_bands, or_none
-
-if TYPE_CHECKING:
-    from bilex_workbench.workbench import Workbench
+from bilex_workbench.statistics import UNCHANGED, or_none
 
 _BLOCK, _IDLE_BLOCK = 32, 256  # words per search and transaction; the latter if no request came for a while
+_BUSY_SECONDS, _IDLE_SECONDS = 0.5, 10.0
 _PAUSE, _BUSY_PAUSE, _LONGEST_PAUSE, _LOOK_EVERY = 0.01, 0.05, 1.0, 0.2
 _ROWS_PER_TRANSACTION = 8192
 _KIND_CANDIDATES = 5
@@ -85,6 +82,14 @@ def in_queue(priority: float, kind: str) -> float:
     return priority and (priority + (kind == "content")) / 2
 
 
+class Filled(Response):
+    """How far the table is filled."""
+
+    done: int
+    total: int
+    complete: bool
+
+
 class _StoppedError(Exception):
     """The server ends or opens another model."""
 
@@ -100,12 +105,12 @@ class Precompute(threading.Thread):
         self.engine, self.database, self.direction = engine, database, direction
         self.forward = direction == "forward"
         self.space = engine.spaces[direction]
-        self.total = len(self.space.source)
         self.error: str | None = None
         self._stopped = threading.Event()
         done = database.fact("entries_done", 0) if database.fact("entries_of") == engine.base else 0
-        self.done = min(self.total, done)  # words with an entry
-        self.complete = database.fact("entries_complete") == engine.base  # whether all columns are filled
+        complete = database.fact("entries_complete") == engine.base  # all columns are filled
+        total = len(self.space.source)
+        self.filled = Filled(done=min(total, done), total=total, complete=complete)
 
     def stop(self) -> None:
         """End after the current block."""
@@ -123,7 +128,7 @@ class Precompute(threading.Thread):
             self._fill(self.direction)
             if self.forward:
                 self._fill("backward")
-            if not self.complete:
+            if not self.filled.complete:
                 self._mark_mutual()
             for keys in self.space.keys.values():
                 self._give_way()
@@ -136,8 +141,9 @@ class Precompute(threading.Thread):
     def _give_way(self) -> None:
         """Wait while requests come, but go on a little even if they never stop."""
         end = time.monotonic() + _LONGEST_PAUSE
-        while self.engine.busy and time.monotonic() < end and not self._stopped.wait(_BUSY_PAUSE):
-            pass
+        while self.engine.quiet_seconds < _BUSY_SECONDS and time.monotonic() < end:
+            if self._stopped.wait(_BUSY_PAUSE):
+                break
         if self._stopped.is_set():
             raise _StoppedError
 
@@ -146,7 +152,7 @@ class Precompute(threading.Thread):
         start = 0
         while start < len(rows):
             self._give_way()
-            size = _IDLE_BLOCK if self.engine.idle else _BLOCK
+            size = _IDLE_BLOCK if self.engine.quiet_seconds > _IDLE_SECONDS else _BLOCK
             yield rows[start : start + size]
             start += size
 
@@ -158,7 +164,7 @@ class Precompute(threading.Thread):
         vocabulary = hashlib.sha256(words).hexdigest()  # tells whether rows still mean the same words
         with self.database.writing() as db:
             db.execute("DELETE FROM candidates")
-            db.execute("DELETE FROM entries WHERE row >= ?", (self.total,))
+            db.execute("DELETE FROM entries WHERE row >= ?", (self.filled.total,))
             if fact(db, "vocabulary") != vocabulary:
                 db.execute("DELETE FROM entries")
             set_facts(db, vocabulary=vocabulary, entries_of=self.engine.base, entries_complete=None)
@@ -187,7 +193,7 @@ class Precompute(threading.Thread):
                 done = int(rows[-1]) + 1
                 set_facts(db, **{done_fact: done})
             if own:
-                self.done = done
+                self.filled.done = done
             if self.forward:
                 self.engine.stored[direction] = done
             self.space.release_pages()
@@ -284,9 +290,9 @@ class Precompute(threading.Thread):
         """Store which pairs are each other's first answers, and which seeds are doubtful."""
         other = DIRECTIONS[self.forward]
         forward, backward = self._first_answers(self.direction), self._first_answers(other)
-        mutual = (forward >= 0) & (backward[np.maximum(forward, 0)] == np.arange(self.total))
-        for start in range(0, self.total, _ROWS_PER_TRANSACTION):
-            part = range(start, min(start + _ROWS_PER_TRANSACTION, self.total))
+        mutual = (forward >= 0) & (backward[np.maximum(forward, 0)] == np.arange(self.filled.total))
+        for start in range(0, self.filled.total, _ROWS_PER_TRANSACTION):
+            part = range(start, min(start + _ROWS_PER_TRANSACTION, self.filled.total))
             with self.database.writing() as db:
                 values = [(int(mutual[row]), row) for row in part]
                 db.executemany("UPDATE entries SET mutual = ? WHERE row = ?", values)
@@ -299,7 +305,7 @@ class Precompute(threading.Thread):
                 [(0.4 * (1 - place / len(doubtful)), source) for place, source in enumerate(doubtful)],
             )
             set_facts(db, entries_complete=self.engine.base)
-        self.complete = True
+        self.filled.complete = True
 
     def _first_answers(self, direction: Direction) -> Rows:
         """The row of each word's first stored candidate; -1 where there is none."""
@@ -321,91 +327,3 @@ def _store_candidates(db: sqlite3.Connection, direction: Direction, rows: Rows, 
         for row, answers in zip(rows.tolist(), made, strict=True)
     ]
     db.executemany("INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)", values)
-
-
-class Filled(Response):
-    """How far the table is filled."""
-
-    done: int
-    total: int
-    complete: bool
-
-
-def not_ready() -> ProblemError:
-    """What to raise where no model is open."""
-    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")
-
-
-class Book:
-    """The dictionary in one direction: its review file, table, vocabulary and languages.
-
-    Target to source has its own review file; it is made, and its table filled, at the first request.
-    """
-
-    def __init__(self, bench: Workbench, direction: Direction) -> None:
-        self.bench, self.direction = bench, direction
-        self.opened: Database | None = None
-        self.filling: Precompute | None = None
-        self._lock = threading.RLock()
-
-    @property
-    def database(self) -> Database:
-        """The review file."""
-        with self._lock:
-            if self.opened is None:
-                if self.direction == "forward" or self.bench.book.opened is None:
-                    raise not_ready()
-                self.opened = Database(review_file(self.bench.model_folder, self.direction))
-            return self.opened
-
-    @property
-    def engine(self) -> Engine:
-        """The open model, from which the table is filled."""
-        engine = self.bench.engine
-        self.fill(engine)
-        return engine
-
-    def fill(self, engine: Engine) -> None:
-        """Start to fill the table from a model, unless that was done before."""
-        with self._lock:
-            if self.filling is None or self.filling.engine is not engine:
-                self.stop_filling()
-                self.filling = Precompute(engine, self.database, self.direction)
-                if self.bench.settings.fill:
-                    self.filling.start()
-
-    @property
-    def space(self) -> ServedSpace:
-        """The two vocabularies, in this direction."""
-        return self.engine.spaces[self.direction]
-
-    @property
-    def bands(self) -> list[FrequencyBand]:
-        """The frequency bands of the vocabulary."""
-        return frequency_bands(len(self.space.source))
-
-    @property
-    def filled(self) -> Filled:
-        """How far the table is filled."""
-        filling = self.filling
-        if filling is None:
-            return Filled(done=0, total=0, complete=False)
-        return Filled(done=filling.done, total=filling.total, complete=filling.complete)
-
-    def exists(self) -> bool:
-        """Whether there is a review file."""
-        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
-
-    def stop_filling(self) -> None:
-        """Stop the thread that fills the table."""
-        if self.filling is not None:
-            self.filling.stop()
-            self.filling = None
-
-    def close(self) -> None:
-        """Close the review file."""
-        with self._lock:
-            self.stop_filling()
-            if self.opened is not None:
-                self.opened.close()
-                self.opened = None

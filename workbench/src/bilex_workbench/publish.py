@@ -20,9 +20,8 @@ from bilex_workbench.articles import all_articles, described
 from bilex_workbench.decisions import Outcome, all_outcomes
 from bilex_workbench.entries import listed
 from bilex_workbench.kinds import KINDS
-from bilex_workbench.precompute import Book
 from bilex_workbench.site import Cover, ontolex, site_files
-from bilex_workbench.workbench import Bench, BookOf, Reader
+from bilex_workbench.workbench import Bench, Book, BookOf, Reader
 
 router = APIRouter(tags=["publish"])
 _OWN_FORMATS = {

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from bilex_workbench import api
 from bilex_workbench.articles import Article, SkipIn, article_of
+from bilex_workbench.database import dicts, value
 from bilex_workbench.decisions import (
     DECIDED,
     STATUSES,
@@ -30,9 +31,8 @@ from bilex_workbench.entries import Filter, Row, entry_of, forms_of, select_rows
 from bilex_workbench.entries import router as table
 from bilex_workbench.kinds import Kind
 from bilex_workbench.lookup import TranslationAnswer, neighbours
-from bilex_workbench.precompute import Book
 from bilex_workbench.statistics import FrequencyBand
-from bilex_workbench.workbench import BookOf, Reader
+from bilex_workbench.workbench import Book, BookOf, Reader
 
 router = APIRouter(tags=["review"])
 CANDIDATES = 9
@@ -44,6 +44,7 @@ _ORDERS = {
     "random": "shuffled, row",
     "alphabet": "source_key, row",
 }
+_NOTES = "SELECT reviewer, note, at FROM notes WHERE source = ? ORDER BY id DESC"
 _JUDGED = "undone IS NULL AND verdict <> 'skip'"
 _MODES = {  # conditions whose entries follow each other; each has an index, and ? is the reviewer
     "first": ("fresh = 1", "status = 'unreviewed'", "status = 'skipped'"),  # only decided entries are fresh
@@ -128,21 +129,20 @@ class Item(api.Response):
     decisions: list[Decision]
 
 
-class Disagreement(api.Response):
-    """An entry on which people disagree, with the decision of each."""
-
-    source: str
-    source_rank: int
-    candidates: list[str]
-    decisions: list[Decision]
-
-
+Disagreement = api.response(
+    "Disagreement",
+    "An entry on which people disagree, with the decision of each.",
+    source=str,
+    source_rank=int,
+    candidates=list[str],
+    decisions=list[Decision],
+)
 _COUNTS = {"left": int, "decided": int, "decided_by_you": int}
 QueueAnswer = api.response("QueueAnswer", **_COUNTS, items=list[Item])
 DecidedAnswer = api.response("DecidedAnswer", **_COUNTS, decision=Decision, entry=Row)
 UndoneAnswer = api.response("UndoneAnswer", **_COUNTS, undone=Decision, entry=Row | None, item=Item | None)
 NotedAnswer = api.response("NotedAnswer", entry=Row)
-DisagreementsAnswer = api.response("DisagreementsAnswer", total=int, rows=list[Disagreement])
+DisagreementsAnswer = api.response("DisagreementsAnswer", total=int, rows=[Disagreement])
 
 
 @dataclass(frozen=True)
@@ -174,13 +174,13 @@ class Queue:
 
     def counts(self, db: sqlite3.Connection) -> dict[str, int]:
         """The progress of the review, of all and of one person."""
-        *left, decided = (
-            db.execute(f"SELECT count(*) FROM entries WHERE {part}", values).fetchone()[0]
-            for part, values in [*self.parts(), (DECIDED, [])]
-        )
-        query = f"SELECT count(DISTINCT source) FROM decisions WHERE reviewer = ? AND {_JUDGED}"
-        own = db.execute(query, (self.reviewer,)).fetchone()[0]
-        return {"left": sum(left), "decided": decided, "decided_by_you": own}
+        count = "SELECT count(*) FROM entries WHERE"
+        own = f"SELECT count(DISTINCT source) FROM decisions WHERE reviewer = ? AND {_JUDGED}"
+        return {
+            "left": sum(value(db, f"{count} {part}", *values) for part, values in self.parts()),
+            "decided": value(db, f"{count} {DECIDED}"),
+            "decided_by_you": value(db, own, self.reviewer),
+        }
 
 
 def candidates(book: Book, db: sqlite3.Connection, source: str, k: int = CANDIDATES) -> list[dict[str, Any]]:
@@ -190,8 +190,7 @@ def candidates(book: Book, db: sqlite3.Connection, source: str, k: int = CANDIDA
     """
     answers = book.engine.translate(source, STORED_CANDIDATES, book.direction)
     found = [vars(one) | {"forms": []} for one in answers]
-    row = db.execute("SELECT headword = source FROM entries WHERE source = ?", (source,)).fetchone()
-    if row is None or not row[0]:
+    if not value(db, "SELECT headword = source FROM entries WHERE source = ?", source):
         return found[:k]
     rows = json.dumps([one["rank"] - 1 for one in found])
     query = "SELECT row + 1, head FROM forms WHERE side = 1 AND row IN (SELECT value FROM json_each(?))"
@@ -210,11 +209,6 @@ def candidates(book: Book, db: sqlite3.Connection, source: str, k: int = CANDIDA
     return list(groups.values())[:k]
 
 
-def _notes(db: sqlite3.Connection, source: str) -> list[dict[str, Any]]:
-    query = "SELECT reviewer, note, at FROM notes WHERE source = ? ORDER BY id DESC"
-    return [dict(row) for row in db.execute(query, (source,))]
-
-
 @table.get("/api/entry", response_model=EntryAnswer, responses=api.problems(404))
 def one_entry(book: BookOf, db: Reader, source: api.WordQuery) -> Any:
     """One source word with candidates, forms, notes and the history of decisions."""
@@ -223,7 +217,7 @@ def one_entry(book: BookOf, db: Reader, source: api.WordQuery) -> Any:
         "candidates": candidates(book, db, source),
         "other_forms": forms_of(db, source),
         "history": select_decisions(db, "source = ?", source)[::-1],
-        "notes": _notes(db, source),
+        "notes": dicts(db, _NOTES, source),
         "article": article_of(db, source),
     }
 
@@ -234,10 +228,10 @@ def item(book: Book, db: sqlite3.Connection, source: str, *, blind: bool = False
     return {
         **entry_of(db, source),
         **({"status": "unreviewed"} if blind else {}),
-        "priority": db.execute("SELECT priority FROM entries WHERE source = ?", (source,)).fetchone()[0],
+        "priority": value(db, "SELECT priority FROM entries WHERE source = ?", source),
         "forms": forms_of(db, source),
         "candidates": candidates(book, db, source),
-        "notes": [] if blind else _notes(db, source),
+        "notes": [] if blind else dicts(db, _NOTES, source),
         "neighbours": neighbours(book.space, source, "source", 5),
         "decided_by": [decision.reviewer for decision in current],
         "decisions": current,
@@ -302,33 +296,19 @@ def write_note(book: BookOf, body: NoteIn) -> Any:
 def undo(book: BookOf, body: UndoIn) -> Any:
     """Undo a person's newest decision, audits aside."""
     with book.database.writing() as db:
-        row = db.execute(
-            "SELECT id FROM decisions WHERE reviewer = ? AND undone IS NULL AND kind <> 'audit' "
-            "ORDER BY id DESC LIMIT 1",
-            (body.reviewer,),
-        ).fetchone()
-        if row is None:
+        newest = "SELECT max(id) FROM decisions WHERE reviewer = ? AND undone IS NULL AND kind <> 'audit'"
+        number = value(db, newest, body.reviewer)
+        if number is None:
             raise api.ProblemError(409, f"'{body.reviewer}' has no decision left to undo.")
-        undone = undo_decision(db, row["id"])
+        undone = undo_decision(db, number)
     with book.database.reading() as db:
-        entries = select_rows(db, "source = ?", undone.source)  # none if the model does not have the word
-        return {
-            "undone": undone,
-            "entry": entries[0] if entries else None,
-            "item": item(book, db, undone.source) if entries else None,
-            **Queue(body.reviewer).counts(db),
-        }
+        answer: dict[str, Any] = {"undone": undone, "entry": None, "item": None}
+        for entry in select_rows(db, "source = ?", undone.source):  # none if the model lacks the word
+            answer |= {"entry": entry, "item": item(book, db, undone.source)}
+        return {**answer, **Queue(body.reviewer).counts(db)}
 
 
 # Progress of the review and of people.
-
-
-class BandStatus(api.Response):
-    """The progress of the review in one frequency band."""
-
-    band: str
-    total: int
-    decided: int
 
 
 class Reviewer(api.Response):
@@ -343,6 +323,9 @@ class Reviewer(api.Response):
     done: int = 0  # assigned entries that the person decided
 
 
+BandStatus = api.response(
+    "BandStatus", "The progress of the review in one frequency band.", band=str, total=int, decided=int
+)
 PeopleAnswer = api.response("PeopleAnswer", reviewers=list[Reviewer])
 StatusAnswer = api.response(
     "StatusAnswer",
@@ -350,7 +333,7 @@ StatusAnswer = api.response(
     total=int,
     twice=int,
     decisions=int,
-    by_band=list[BandStatus],
+    by_band=[BandStatus],
     by_reviewer=list[Reviewer],
 )
 
@@ -370,17 +353,16 @@ def review_status(book: BookOf, db: Reader) -> Any:
 def status(db: sqlite3.Connection, bands: list[FrequencyBand]) -> dict[str, Any]:
     """The progress of the review, by status, frequency and person."""
     found = dict(db.execute("SELECT status, count(*) FROM entries GROUP BY status").fetchall())
-    in_band = "SELECT count(*) total, total(decisions > 0) decided FROM entries WHERE row BETWEEN ? AND ?"
-    counted = [db.execute(in_band, (band.first - 1, band.last - 1)).fetchone() for band in bands]
+    in_band = (
+        "SELECT ? band, count(*) total, count(nullif(decisions, 0)) decided FROM entries "
+        "WHERE row BETWEEN ? - 1 AND ? - 1"
+    )
     return {
         **{name: found.get(name, 0) for name in STATUSES},
         "total": sum(found.values()),
-        "twice": db.execute("SELECT count(*) FROM entries WHERE decisions > 1").fetchone()[0],
-        "decisions": db.execute(f"SELECT count(*) FROM decisions WHERE {_JUDGED}").fetchone()[0],
-        "by_band": [
-            {"band": band.name, "total": total, "decided": int(decided)}
-            for band, (total, decided) in zip(bands, counted, strict=True)
-        ],
+        "twice": value(db, "SELECT count(*) FROM entries WHERE decisions > 1"),
+        "decisions": value(db, f"SELECT count(*) FROM decisions WHERE {_JUDGED}"),
+        "by_band": [one for band in bands for one in dicts(db, in_band, band.name, band.first, band.last)],
         "by_reviewer": reviewers(db),
     }
 
@@ -411,25 +393,17 @@ def disagreeing(db: Reader, offset: api.Offset = 0, limit: api.Limit = 100) -> A
         about = standing(select_decisions(db, "source = ?", source))
         shown = dict.fromkeys(word for one in about for word in (*one.candidates, *one.accepted))
         rows.append({"source": source, "source_rank": row + 1, "candidates": list(shown), "decisions": about})
-    return {"total": db.execute(f"SELECT count(*) {where}").fetchone()[0], "rows": rows}
+    return {"total": value(db, f"SELECT count(*) {where}"), "rows": rows}
 
 
-class Alike(api.Response):
-    """How often people judged alike; share and Cohen's κ are null where they are undefined."""
-
-    entries: int
-    agreed: int
-    share: float | None
-    kappa: float | None
-
-
-class AlikePair(Alike):
-    """How often two people judged alike."""
-
-    reviewers: tuple[str, str]
-
-
-AgreementAnswer = api.response("AgreementAnswer", pairs=list[AlikePair], overall=Alike)
+_ALIKE = {"entries": int, "agreed": int, "share": float | None, "kappa": float | None}
+Alike = api.response(
+    "Alike", "How often people judged alike; share and Cohen's κ are null where they are undefined.", **_ALIKE
+)
+AlikePair = api.response(
+    "AlikePair", "How often two people judged alike.", **_ALIKE, reviewers=tuple[str, str]
+)
+AgreementAnswer = api.response("AgreementAnswer", pairs=[AlikePair], overall=Alike)
 
 
 @router.get("/api/review/agreement", name="review_agreement", response_model=AgreementAnswer)

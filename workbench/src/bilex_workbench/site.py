@@ -14,7 +14,7 @@ from fastapi import Query
 
 from bilex.core.languages import language_name
 from bilex.lexicon.entries import EXAMPLE, Dictionary, Entry
-from bilex.lexicon.formats.base import grouped
+from bilex.lexicon.files import grouped
 from bilex_workbench.audit import audited_precision
 
 _FILES = Path(__file__).with_name("published")

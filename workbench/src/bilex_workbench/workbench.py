@@ -27,8 +27,8 @@ from bilex.model.space import Direction
 from bilex.model.storage import StoredModel
 from bilex_workbench.api import ProblemError, Response
 from bilex_workbench.database import Database, now, review_file
-from bilex_workbench.engine import Engine
-from bilex_workbench.precompute import Book, Filled, not_ready
+from bilex_workbench.engine import Engine, ServedSpace
+from bilex_workbench.precompute import Filled, Precompute
 from bilex_workbench.statistics import FrequencyBand, frequency_bands
 from bilex_workbench.versions import Versions
 
@@ -50,6 +50,7 @@ _OPERATIONS = {
     "recalibrate": "confidences are being changed",
     "import": "a sheet is being imported",
 }
+_NOT_READY = "No model is open yet; wait until it is loaded, or make one first."
 JobKind = Literal["learn", "fit"]
 Finish = Callable[[dict[str, Any]], None]
 
@@ -124,6 +125,79 @@ class ModelAnswer(Response):
     corpus: bool = False
     entries: Filled | None = None
     backward: Filled | None = None
+
+
+class Book:
+    """The dictionary in one direction: its review file, table, vocabulary and languages.
+
+    Target to source has its own review file; it is made, and its table filled, at the first request.
+    """
+
+    def __init__(self, bench: Workbench, direction: Direction) -> None:
+        self.bench, self.direction = bench, direction
+        self.opened: Database | None = None
+        self.filling: Precompute | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def database(self) -> Database:
+        """The review file."""
+        with self._lock:
+            if self.opened is None:
+                if self.direction == "forward" or self.bench.book.opened is None:
+                    raise ProblemError(503, _NOT_READY)
+                self.opened = Database(review_file(self.bench.model_folder, self.direction))
+            return self.opened
+
+    @property
+    def engine(self) -> Engine:
+        """The open model, from which the table is filled."""
+        engine = self.bench.engine
+        self.fill(engine)
+        return engine
+
+    def fill(self, engine: Engine) -> None:
+        """Start to fill the table from a model, unless that was done before."""
+        with self._lock:
+            if self.filling is None or self.filling.engine is not engine:
+                self.stop_filling()
+                self.filling = Precompute(engine, self.database, self.direction)
+                if self.bench.settings.fill:
+                    self.filling.start()
+
+    @property
+    def space(self) -> ServedSpace:
+        """The two vocabularies, in this direction."""
+        return self.engine.spaces[self.direction]
+
+    @property
+    def bands(self) -> list[FrequencyBand]:
+        """The frequency bands of the vocabulary."""
+        return frequency_bands(len(self.space.source))
+
+    @property
+    def filled(self) -> Filled:
+        """How far the table is filled."""
+        filling = self.filling
+        return filling.filled if filling else Filled(done=0, total=0, complete=False)
+
+    def exists(self) -> bool:
+        """Whether there is a review file."""
+        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
+
+    def stop_filling(self) -> None:
+        """Stop the thread that fills the table."""
+        if self.filling is not None:
+            self.filling.stop()
+            self.filling = None
+
+    def close(self) -> None:
+        """Close the review file."""
+        with self._lock:
+            self.stop_filling()
+            if self.opened is not None:
+                self.opened.close()
+                self.opened = None
 
 
 class Workbench:
@@ -214,10 +288,9 @@ class Workbench:
             job.measure()
             job.state = "cancelled"
         process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_TERMINATION_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        process.kill()  # if it has not ended by itself
         self.end()
 
     def _watch(
@@ -227,27 +300,25 @@ class Workbench:
         assert process.stdin is not None and process.stdout is not None
         result = None
         try:
-            process.stdin.write(json.dumps(order).encode() + b"\n")
-            process.stdin.flush()  # it stays open: the process ends when the server does
-            for line in process.stdout:
-                report = json.loads(line)
-                result = report.pop("result", None)
-                for name, value in report.items():
-                    setattr(job, name, value)
+            with process:
+                process.stdin.write(json.dumps(order).encode() + b"\n")
+                process.stdin.flush()  # it stays open: the process ends when the server does
+                for line in process.stdout:
+                    report = json.loads(line)
+                    result = report.pop("result", None)
+                    for name, value in report.items():
+                        setattr(job, name, value)
         except (OSError, ValueError) as error:
             job.detail = f"The job ended unexpectedly ({error})."
-        code = process.wait()
-        process.stdout.close()
-        with contextlib.suppress(OSError):
-            process.stdin.close()
         with self._operation_lock:
             if job.state != "running":
                 return
             self._process = None  # it can no longer be cancelled
-        if job.detail is None and result is None:
-            job.detail = f"The job ended unexpectedly (exit code {code}); try fewer words or another method."
-        if job.detail is None and result is not None:
+        if job.detail is None:
             try:
+                if result is None:
+                    ended = f"The job ended unexpectedly (exit code {process.returncode})"
+                    raise BilexError(f"{ended}; try fewer words or another method.")
                 finish(result)
             except Exception as error:
                 job.detail = str(error)
@@ -332,7 +403,7 @@ class Workbench:
     def model_folder(self) -> Path:
         """The folder of the model."""
         if self.folder is None:
-            raise not_ready()
+            raise ProblemError(503, _NOT_READY)
         return self.folder
 
     @property
@@ -342,13 +413,8 @@ class Workbench:
         if self.state == "failed":
             raise ProblemError(503, self.detail or "The model could not be opened.")
         if self._engine is None:
-            raise not_ready()
+            raise ProblemError(503, _NOT_READY)
         return self._engine
-
-    def note_request(self) -> None:
-        """Remember the time of a request, if a model is open."""
-        if self._engine is not None:
-            self._engine.note_request()
 
     def waits_for_encoder(self) -> bool:
         """Whether requests may have to wait until the language model is open."""
@@ -361,7 +427,7 @@ class Workbench:
             if self.state == "failed":
                 raise BilexError(self.detail or "the model could not be opened")
             filling = self.book.filling if self.state == "ready" else None
-            if filling and (not self.settings.fill or filling.complete or filling.error):
+            if filling and (not self.settings.fill or filling.filled.complete or filling.error):
                 return
             time.sleep(0.02)
         raise BilexError("the model was not ready in time.")
@@ -369,38 +435,32 @@ class Workbench:
     def describe(self) -> ModelAnswer:
         """The response of `GET /api/model`."""
         self._check_folder()
-        filling = self.book.filling
-        found = ModelAnswer(
-            state=self.state,
-            operation=self.operation,
-            progress=self.progress,
-            detail=self.detail or (filling.error if filling else None),
-            generation=self.generation,
-            job=self.job,
-        )
-        if self.folder is None:
-            return found
-        more: dict[str, Any] = {"name": self.folder.name, "folder": str(self.folder)}
-        more |= {"corpus": self.corpus is not None, "entries": self.book.filled}
-        if self._engine is not None and self.book.opened is not None:
-            made, space = self._engine.translator.provenance, self._engine.space
+        filling, engine = self.book.filling, self._engine
+        shown = ("state", "operation", "progress", "generation", "job")
+        found: dict[str, Any] = {name: getattr(self, name) for name in shown}
+        found["detail"] = self.detail or (filling.error if filling else None)
+        if self.folder is not None:
+            found |= {"name": self.folder.name, "folder": str(self.folder)}
+            found |= {"corpus": self.corpus is not None, "entries": self.book.filled}
+        if engine is not None and self.book.opened is not None:
+            made, space = engine.translator.provenance, engine.space
             lemmas = self.book.opened.fact("lemmatised")
-            more |= {
+            found |= {
                 "source": _language("source", made.source_language, len(space.source)),
                 "target": _language("target", made.target_language, len(space.target)),
                 "method": made.method,
-                "language_model": None if made.language_model is None else made.language_model.lm,
-                "confidences": ("forward", "csls") in self._engine.translator.calibration.parts,
+                "language_model": made.language_model and made.language_model.lm,
+                "confidences": ("forward", "csls") in engine.translator.calibration.parts,
                 "seeds": made.seed_pairs,
                 "made": made.made,
                 "bands": frequency_bands(len(space.source)),
-                "lemmas": lemmas and Lemmatised(source=lemmas[0], target=lemmas[1]),
+                "lemmas": lemmas and {"source": lemmas[0], "target": lemmas[1]},
             }
         if self.backward.exists():
             with contextlib.suppress(BilexError):  # the model is not open
                 self.backward.engine  # noqa: B018 - continues filling the table
-                more["backward"] = self.backward.filled
-        return found.model_copy(update=more)
+                found["backward"] = self.backward.filled
+        return ModelAnswer(**found)
 
     def close(self) -> None:
         """Close the model; decisions are on disk already."""
@@ -431,9 +491,9 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, listed.st_ino, listed.st_mtime_ns
 
 
-def _language(side: str, code: str | None, words: int) -> Language:
+def _language(side: str, code: str | None, words: int) -> dict[str, Any]:
     name = language_name(code) if code else side
-    return Language(code=code, name=name, words=words, rtl=code in _RIGHT_TO_LEFT)
+    return {"code": code, "name": name, "words": words, "rtl": code in _RIGHT_TO_LEFT}
 
 
 # Dependencies of the routes.
@@ -448,7 +508,8 @@ PolledBench = Annotated[Workbench, Depends(_polled)]  # for requests that the pa
 
 
 async def _bench(bench: PolledBench) -> Workbench:
-    bench.note_request()
+    if bench._engine is not None:
+        bench._engine.note_request()
     return bench
 
 
