@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bilex.encoders.settings import LIGHT_MIXING
+from bilex.encoders.settings import DEMO_MIXING, OFFLINE_ENCODER, PRESETS
 from bilex.fit.trial import choose_mixing
 
 Row = dict[str, Any]
@@ -98,7 +98,8 @@ def seeds(folder: Path) -> Iterator[Verdict]:
 
 def mixings(row: Row) -> tuple[float, float, float, float, float]:
     """λ by the present rule and its P@1; P@1 of the best of 0, 0.1, ..., and that λ; P@1 of λ = 0."""
-    taken = choose_mixing({float(one): np.array(words) for one, words in row["curve"].items()}, LIGHT_MIXING)
+    usual = DEMO_MIXING if row["tuning"] == "demo" else PRESETS[OFFLINE_ENCODER].mixing
+    taken = choose_mixing({float(one): np.array(words) for one, words in row["curve"].items()}, usual)
     kinds = [kind for kind in row["fixed"] if row["words"][kind]]
     grid = [float(one) for one in row["fixed"][kinds[0]]]
     weights = [row["words"][kind] for kind in kinds]
@@ -117,9 +118,12 @@ def mixing(folder: Path) -> Iterator[Verdict]:
         yield mean, None, ""
         return
     lost = np.array([best - own for _, own, best, *_ in map(mixings, rows)])
-    worst = rows[int(lost.argmax())]["setting"]
-    yield most, lost.max() <= 0.7, f"at most {lost.max():.2f} ({worst}), {len(rows)} settings"
-    yield mean, lost.mean() <= 0.2, f"{lost.mean():.2f}"
+    worst = rows[int(lost.argmax())]
+    where = f"{worst['setting']}, tuning {worst['tuning']}"
+    yield most, lost.max() <= 0.7, f"at most {lost.max():.2f} ({where}), {len(rows)} settings"
+    kinds = {kind: lost[[row["tuning"] == kind for row in rows]].mean() for kind in ("paper", "light", "demo")}
+    parts = ", ".join(f"{kind} {value:.2f}" for kind, value in kinds.items())
+    yield mean, lost.mean() <= 0.2, f"{lost.mean():.2f} ({parts})"
 
 
 def promises(folder: Path) -> Iterator[Verdict]:

@@ -26,8 +26,8 @@ DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
 READING_FILE = "bilex_encoder.json"
 DEFAULT_MIXING: Literal["auto"] = "auto"
-# The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/guide/language-model.md).
-LIGHT_MIXING = 0.3
+# The greatest usual λ of an encoder that was tuned as in the demo (research/trial.md).
+DEMO_MIXING = 0.35
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +282,7 @@ class C2:
         if self.mixing != "prior":
             return float(self.mixing)
         usual = encoder.preset.mixing
-        return usual if self.resolved_preset == "paper" else min(usual, LIGHT_MIXING)
+        return min(usual, DEMO_MIXING) if self.resolved_preset == "demo" else usual
 
 
 @dataclass(kw_only=True)

@@ -43,8 +43,9 @@ FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
 # The trial's fit learns on this number of frequent words per language, and on those of the seeds.
 WORDS = 20_000
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
-# How far the best λ of a language pair lies from the usual one: a standard deviation (research/trial.md).
-MIXING_SPREAD = 0.1
+# How far the best λ of a language pair lies from the usual one: scale and degrees of freedom of Student's t,
+# whose heavy tails let clear evidence prevail over a usual λ that does not suit (research/trial.md).
+MIXING_SPREAD, MIXING_FREEDOM = 0.05, 3
 _SMALLEST_ERROR = 1e-3  # of a mean reciprocal rank, where all words agree
 # Errors that end a trial, but not the fit.
 FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
@@ -228,7 +229,7 @@ def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexico
 def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
     """The posterior mean of λ, given the held-out words; 0 if only λ = 0 has the best mean score.
 
-    The prior is a normal distribution around the usual λ. The likelihood of a λ follows from how many
+    The prior is a t distribution around the usual λ. The likelihood of a λ follows from how many
     standard errors of the words' difference its score lies below the best. The curve is smoothed over
     neighbouring λ (weights 1, 2, 1), since a few hundred words are noisy.
 
@@ -246,7 +247,8 @@ def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
         return 0.0  # no λ > 0 scores as high on average
     lost = smooth[best] - smooth
     errors = np.maximum(lost.std(axis=1) / words.shape[1] ** 0.5, _SMALLEST_ERROR)
-    log_density = -((lost.mean(axis=1) / errors) ** 2 + ((grid - prior) / MIXING_SPREAD) ** 2) / 2
+    log_prior = -(MIXING_FREEDOM + 1) / 2 * np.log1p(((grid - prior) / MIXING_SPREAD) ** 2 / MIXING_FREEDOM)
+    log_density = log_prior - (lost.mean(axis=1) / errors) ** 2 / 2
     return round(float(np.average(grid, weights=np.exp(log_density - log_density.max()))), 2)
 
 
