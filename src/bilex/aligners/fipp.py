@@ -15,10 +15,9 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, Limits, Metric, Pairs
+from bilex.aligners.base import SMALLEST, AlignerReport, Limits, Metric, Pairs
 from bilex.aligners.maps import Array, Center, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
-from bilex.aligners.report import AlignerReport
 from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress

@@ -19,11 +19,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
+from bilex.aligners.base import SMALLEST, Aligner, AlignerReport, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideEncoders, PReLU
 from bilex.aligners.preparation import unit_center_unit
-from bilex.aligners.report import AlignerReport
 from bilex.core.cuda_graphs import ReplayedStep
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError

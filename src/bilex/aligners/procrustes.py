@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.maps import Map, Unit
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
@@ -64,5 +64,4 @@ class Procrustes(Aligner):
         u, _, v = common_rotations(x.T @ y)
         if source.dim == target.dim:
             u, v = u @ v.T, np.eye(target.dim)
-        self.source_map_ = Map([Unit(), Linear(u), Unit()])
-        self.target_map_ = Map([Unit(), Linear(v), Unit()])
+        self.source_map_, self.target_map_ = Map.linear(u), Map.linear(v)

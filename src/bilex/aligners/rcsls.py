@@ -15,10 +15,9 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, Limits, Pairs
-from bilex.aligners.maps import Array, Linear, Map, Unit
+from bilex.aligners.base import SMALLEST, AlignerReport, Limits, Pairs
+from bilex.aligners.maps import Array, Map, Unit
 from bilex.aligners.procrustes import common_rotations
-from bilex.aligners.report import AlignerReport
 from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
@@ -91,8 +90,7 @@ class RCSLS(FromPairs):
         loss = RelaxedCSLS(unit(source.vectors), unit(target.vectors), pairs, self.neighbours, self.device)
         u, _, v = common_rotations(loss.covariance)
         matrix = self._descend(u @ v.T, loss, progress)
-        self.source_map_ = Map([Unit(), Linear(matrix), Unit()])
-        self.target_map_ = Map([Unit()])
+        self.source_map_, self.target_map_ = Map.linear(matrix), unit
 
     def _descend(self, matrix: Matrix, loss: RelaxedCSLS, progress: Progress) -> Matrix:
         """The map after `iterations` steps from `matrix`."""
@@ -108,15 +106,12 @@ class RCSLS(FromPairs):
                 trial_value, trial_gradient = loss(trial)
                 losses.append(trial_value)
                 risen = not trial_value <= value
-                length = step_length
-                if risen:
-                    step_length /= 2
-                else:
-                    value = trial_value
-                if not risen or not self.restore:
+                if not (risen and self.restore):
                     matrix, gradient = trial, trial_gradient
-                if self.restore:
-                    length = step_length
+                value = value if risen else trial_value
+                next_length = step_length / 2 if risen else step_length
+                length = next_length if self.restore else step_length
+                step_length = next_length
                 task.advance(loss=value, step=step_length)
         self.report_ = replace(
             self.report_,
