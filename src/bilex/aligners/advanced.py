@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import Aligner, AlignerReport, Pairs
+from bilex.aligners.base import Aligner, AlignerReport, Folder, Pairs
 from bilex.aligners.maps import Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.core.device import resolve_device
@@ -207,12 +206,7 @@ class AdvancedMapping(Aligner):
     report_: AdvancedReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         unit, device = Map([Unit()]), resolve_device(self.device)
         maps = advanced_maps(

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 Pairs = npt.NDArray[np.int64]  # rows of source and target words
 NO_PAIRS: Pairs = np.zeros((0, 2), np.int64)
+Folder = Path | None  # of a checkpoint
 Metric = Literal["cosine", "dot"]
 # The smallest and the largest value of a setting; None for no bound.
 Limits = Mapping[str, tuple[float | None, float | None]]
@@ -241,12 +243,7 @@ class Aligner(ABC):
 
     @abstractmethod
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         """Set `source_map_`, `target_map_` and `report_`."""
 
@@ -268,44 +265,34 @@ def check_settings(
     """
     for name, value in settings.items():
         if not _fits(value, kinds[name]):
-            raise BilexError(
-                f"setting '{name}' of {method} is {value!r}; it must be {_in_words(kinds[name])}."
-            )
+            wanted = _in_words(kinds[name])
+            raise BilexError(f"setting '{name}' of {method} is {value!r}; it must be {wanted}.")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
+        wanted = ""
         least, most = limits.get(name, (0 if isinstance(value, int) else None, None))
         if not math.isfinite(value) or (isinstance(value, int) and abs(value) > _LARGEST_NUMBER):
-            raise BilexError(f"setting '{name}' of {method} is {value}; it must be a finite number.")
-        if least is not None and value < least:
+            wanted = "a finite number"
+        elif least is not None and value < least:
             wanted = "more than 0" if least == SMALLEST else f"at least {least:g}"
+        elif most is not None and value > most:
+            wanted = f"at most {most:g}"
+        if wanted:
             raise BilexError(f"setting '{name}' of {method} is {value}; it must be {wanted}.")
-        if most is not None and value > most:
-            raise BilexError(f"setting '{name}' of {method} is {value}; it must be at most {most:g}.")
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
+    if get_origin(kind) in (Union, types.UnionType):
         return any(_fits(value, one) for one in get_args(kind))
-    if origin is Literal:
-        return any(
-            value is choice or (type(value) is type(choice) and value == choice) for choice in get_args(kind)
-        )
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if get_origin(kind) is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
     return not isinstance(kind, type) or isinstance(value, kind)
 
 
 def _in_words(kind: Any) -> str:
-    words = {
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-        str: "a word",
-        type(None): "None",
-    }
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "None"}
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_in_words(one) for one in get_args(kind))
     if get_origin(kind) is Literal:

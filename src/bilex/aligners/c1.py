@@ -20,14 +20,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from bilex.aligners.advanced import advanced_maps, joint_maps
-from bilex.aligners.base import NO_PAIRS, Pairs
+from bilex.aligners.base import NO_PAIRS, Folder, Pairs
 from bilex.aligners.c1_settings import C1Settings, Pass, Round
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast
@@ -318,12 +317,7 @@ class C1(C1Settings):
         return spelled_alike(source, target)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         started = time.perf_counter()
         device = resolve_device(self.device)

@@ -7,7 +7,6 @@ with a Retrieval Criterion" (EMNLP 2018).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, AlignerReport, Limits, Pairs
+from bilex.aligners.base import SMALLEST, AlignerReport, Folder, Limits, Pairs
 from bilex.aligners.maps import Array, Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.starts import FromPairs
@@ -79,12 +78,7 @@ class RCSLS(FromPairs):
     report_: RCSLSReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         unit = Map([Unit()])
         loss = RelaxedCSLS(unit(source.vectors), unit(target.vectors), pairs, self.neighbours, self.device)

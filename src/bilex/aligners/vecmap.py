@@ -11,14 +11,13 @@ import math
 import time
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
 from bilex.aligners.advanced import AdvancedReport, advanced_maps
-from bilex.aligners.base import Aligner, Limits, Pairs
+from bilex.aligners.base import Aligner, Folder, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
@@ -87,12 +86,7 @@ class VecMapSupervised(FromPairs):
     report_: VecMapReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         _map(self, unit_center_unit(source.vectors), unit_center_unit(target.vectors), pairs, progress)
 
@@ -148,12 +142,7 @@ class _SelfLearning(Aligner):
         """The pairs of the first round."""
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         if len(pairs) and not self.needs_seeds:
             progress.log(f"method '{self.name}' makes its own first dictionary; the seed pairs are not used.")
