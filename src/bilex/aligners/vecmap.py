@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from abc import abstractmethod
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -137,9 +136,9 @@ class _SelfLearning(Aligner):
             frequent=min(self.frequent, _TRIAL_FREQUENT),
         )
 
-    @abstractmethod
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
-        """The pairs of the first round."""
+        """The pairs of the first round: the seeds, if a method does not find others."""
+        return pairs
 
     def _fit(
         self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
@@ -223,9 +222,6 @@ class VecMapSemi(_SelfLearning, FromPairs):
 
     name = "vecmap-semi"
     summary = "self-learning from few seed pairs; minutes"
-
-    def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
-        return pairs
 
 
 @dataclass(kw_only=True, repr=False)

@@ -89,8 +89,8 @@ class Logistic:
     def mixed(self, other: Logistic, weight: float) -> Logistic:
         """The function whose log-odds are the mean of this one's and another's, which has `weight`."""
         ours, theirs = np.array([self.bias, *self.slopes]), np.array([other.bias, *other.slopes])
-        bias, *slopes = ((1 - weight) * ours + weight * theirs).tolist()
-        return Logistic(bias, (slopes[0], slopes[1], slopes[2], slopes[3]))
+        bias, score, lead, lag, rank = ((1 - weight) * ours + weight * theirs).tolist()
+        return Logistic(bias, (score, lead, lag, rank))
 
 
 PRIOR: dict[Retrieval, Logistic] = {
