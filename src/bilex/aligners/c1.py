@@ -159,11 +159,11 @@ class Algorithm1:
     def contrastive_updates(self, maps: Maps, dictionary: Dictionaries, title: str) -> Learned:
         """Plain SGD on the loss of every two languages in turn; it ends before a step that is not finite."""
         maps, constants = dict(maps), self.lead.constants
-        contrasted = {
-            languages: own.seeds if self._seeds_alone(languages) else dictionary[languages]
-            for languages, own in self.evidence.items()
-            if len(dictionary[languages])
-        }
+        contrasted = {languages: pairs for languages, pairs in dictionary.items() if len(pairs)}
+        for languages in contrasted:
+            seeds = self.evidence[languages].seeds
+            if len(seeds) and not self.passes[languages].constants.contrast_on_augmented:
+                contrasted[languages] = seeds
         losses, searches, broke = np.zeros(constants.updates), 0, None
         with self.progress.task(title, constants.updates * len(contrasted)) as task:
             for update, (a, b), contrast in self._turns(contrasted):
@@ -223,10 +223,6 @@ class Algorithm1:
                 dictionary = self.with_new_pairs(self.advanced_mapping(dictionary))
                 task.advance(pairs=sum(map(len, dictionary.values())))
         return self.advanced_mapping(dictionary)
-
-    def _seeds_alone(self, languages: LanguagePair) -> bool:
-        augmented = self.passes[languages].constants.contrast_on_augmented
-        return not augmented and len(self.evidence[languages].seeds) > 0
 
     def _turns(self, contrasted: Dictionaries) -> Iterator[tuple[int, LanguagePair, Contrast]]:
         """The updates of a round: their numbers, and every two languages with their objective in turn."""

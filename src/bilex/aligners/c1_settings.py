@@ -301,13 +301,13 @@ class C1Settings(Aligner):
             found = shortened(replace(with_long_steps(found), **_BEST), EXTENTS[own.preset])
         if own.preset == "quick":
             found = replace(found, updates=min(found.updates, _QUICK_UPDATES))
-        given = {part.name: getattr(own, part.name) for part in fields(found)}
-        found = replace(
-            found,
-            augment=min(found.augment, max(1, 2 * smaller_vocabulary // 3)),
-            negatives=min(found.negatives, max(1, smaller_vocabulary // 20)),
-        )
-        found = replace(found, **{name: value for name, value in given.items() if value is not None})
+        capped = {
+            "augment": min(found.augment, max(1, 2 * smaller_vocabulary // 3)),
+            "negatives": min(found.negatives, max(1, smaller_vocabulary // 20)),
+        }
+        settings = {part.name: getattr(own, part.name) for part in fields(found)}
+        given = {name: value for name, value in settings.items() if value is not None}
+        found = replace(found, **(capped | given))
         if own.extent < 1 and own.preset not in EXTENTS and found.updates:
             found = with_long_steps(found)
         found = shortened(found, own.extent)
