@@ -12,7 +12,7 @@ import torch
 from bilex import C1
 from bilex.aligners import Map
 from bilex.aligners.advanced import advanced_maps
-from bilex.aligners.contrast import Contrast, Words, forbidden_partners
+from bilex.aligners.contrast import Contrast
 from bilex.aligners.maps import Linear, Unit
 from bilex.model.space import map_words
 from bilex.search import csls_top_k, mean_of_best, neighbourhoods, plain, top_k
@@ -35,11 +35,9 @@ def test_hard_negatives_are_those_of_a_brute_force_at_every_update() -> None:
         for words in (world.source, world.target)
     )
     pairs = np.stack([np.arange(300)] * 2, axis=1)
-    forbidden = forbidden_partners(pairs, len(x), all_known=False)
-    contrast = Contrast(
-        Words.of(x, pairs[:, 0], len(x)), Words.of(y, pairs[:, 1], len(y)), *forbidden, NEAREST
-    )
-    assert all(part.on_gpu for part in contrast.search)
+    contrast = Contrast(x, y, pairs, len(x), NEAREST)
+    searches = contrast.source.search, contrast.target.search
+    assert all(search.on_gpu for search in searches)
     start = advanced_maps(x[:300], y[:300])
     maps = [start.source.float(), start.target.float()]
     own = torch.arange(300).to(DEVICE)
@@ -50,7 +48,7 @@ def test_hard_negatives_are_those_of_a_brute_force_at_every_update() -> None:
             queries = torch.nn.functional.normalize(images[1 - side][:300])
             scores = queries @ torch.nn.functional.normalize(images[side]).T
             scores[own, own] = -torch.inf
-            chosen = contrast.search[side].key
+            chosen = searches[side].key
             worst = scores.gather(1, chosen).amin(1)
             best_other = scores.scatter(1, chosen, -torch.inf).amax(1)
             assert (best_other < worst + 1e-6).all(), f"update {update}, side {side}"

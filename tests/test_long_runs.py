@@ -75,7 +75,7 @@ def test_a_disk_that_fills_up_ends_no_fit_and_costs_no_earlier_state(
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
     heard.said.clear()
     resumed = small_c1(3).fit(*data, progress=heard, checkpoint=state)
-    assert f"{state}: going on after iteration 1." in heard.said
+    assert f"{state}: going on after round 1." in heard.said
     assert matrices(resumed) == matrices(undisturbed)
 
 
@@ -113,7 +113,7 @@ def test_sigterm_ends_a_fit_as_ctrl_c_does_and_it_can_be_resumed(
     assert "What was finished is in state; run the same command to continue from it." in said
     assert said.splitlines()[-1] == "bilex: terminated; no output was left half-written."
     assert sorted(path.name for path in Path().iterdir()) == ["a.vec", "b.vec", "seeds.tsv", "state"]
-    assert run(line) == 0 and "going on after iteration 1" in capsys.readouterr().err
+    assert run(line) == 0 and "going on after round 1" in capsys.readouterr().err
 
 
 def out_of_memory_above(size: int, calls: list[int]) -> Callable[[slice], None]:

@@ -24,7 +24,7 @@ TOY = '''
 from dataclasses import dataclass, field, replace
 
 from bilex.aligners.procrustes import Procrustes
-from bilex.aligners.report import AlignerReport
+from bilex.aligners.base import AlignerReport
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import pytest
 import torch
 from c1_worlds import World, quick, same_maps
 
-import bilex.aligners.c1 as c1_module
 from bilex import C1, BilexError
 from bilex.aligners.advanced import AdvancedMapping
+from bilex.aligners.c1 import Algorithm1
 from bilex.aligners.c1_settings import Round
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -43,8 +43,8 @@ def test_the_loss_falls_and_the_dictionary_grows() -> None:
     assert history[0].dictionary == 100
     assert history[1].dictionary > 300
     assert history[1].contrasted == history[1].dictionary
-    assert [name for name in recorder.tasks if name.startswith("iteration")] == [
-        f"iteration {i} of 3" for i in (1, 2, 3)
+    assert [name for name in recorder.tasks if name.startswith("round")] == [
+        f"round {i} of 3" for i in (1, 2, 3)
     ]
     assert {"loss", "pairs"} <= set(recorder.metrics[-1])
 
@@ -63,13 +63,13 @@ def test_an_interrupted_fit_goes_on_to_the_same_maps(tmp_path: Path) -> None:
     whole = world.fit(quick())
     interrupted = quick()
     with pytest.raises(KeyboardInterrupt):
-        world.fit(interrupted, checkpoint=folder, progress=Recorder(stop_at="iteration 2 of 3"))
+        world.fit(interrupted, checkpoint=folder, progress=Recorder(stop_at="round 2 of 3"))
     after_one = world.fit(quick(iterations=1))
-    assert same_maps(interrupted, after_one)  # Ctrl-C keeps the last finished iteration
+    assert same_maps(interrupted, after_one)  # Ctrl-C keeps the last finished round
     recorder = Recorder()
     resumed = world.fit(quick(), checkpoint=folder, progress=recorder)
-    assert recorder.messages == [f"{folder}: going on after iteration 1."]
-    assert "iteration 1 of 3" not in recorder.tasks
+    assert recorder.messages == [f"{folder}: going on after round 1."]
+    assert "round 1 of 3" not in recorder.tasks
     assert same_maps(resumed, whole)
     finished = world.fit(quick(), checkpoint=folder)
     assert same_maps(finished, whole)
@@ -254,12 +254,12 @@ def test_rejected_pairs_are_never_induced(monkeypatch: pytest.MonkeyPatch) -> No
     world = World()
     learned: list[set[tuple[int, int]]] = []
 
-    def listening(self: Any, rows: Any, dictionary: dict[Any, np.ndarray], progress: Any) -> Any:
+    def listening(self: Algorithm1, dictionary: dict[Any, np.ndarray]) -> Any:
         learned.append(set(map(tuple, dictionary["source", "target"].tolist())))
-        return plain(self, rows, dictionary, progress)
+        return plain(self, dictionary)
 
-    plain = c1_module.C1._mapping
-    monkeypatch.setattr(c1_module.C1, "_mapping", listening)
+    plain = Algorithm1.advanced_mapping
+    monkeypatch.setattr(Algorithm1, "advanced_mapping", listening)
     world.fit(quick(), 100)
     wrong = sorted(set.union(*learned) - {(i, i) for i in range(100)})[::20]
     assert len(wrong) > 5

@@ -45,24 +45,22 @@ def test_nan_stops_the_fit_and_keeps_the_last_good_maps(monkeypatch: pytest.Monk
     last_good = world.fit(quick(iterations=1, updates=4))
     break_at(monkeypatch, 5, part)
     broken = world.fit(quick(), progress=recorder)
-    assert "broke at update 5 of iteration 1" in broken.report_.stopped
-    assert any("broke at update 5 of iteration 1" in s and "learning_rate" in s for s in recorder.messages)
+    assert "broke at update 5 of round 1" in broken.report_.stopped
+    assert any("broke at update 5 of round 1" in s and "learning_rate" in s for s in recorder.messages)
     assert same_maps(broken, last_good)
     assert len(broken.report_.history) == 1
 
 
-def test_nan_in_a_later_iteration_is_not_saved_as_done(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_nan_in_a_later_round_is_not_saved_as_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     world, folder = World(), tmp_path / "state"
     with monkeypatch.context() as patch:
         break_at(patch, 8 + 3, "loss")
         broken = world.fit(quick(), checkpoint=folder)
-    assert "update 3 of iteration 2" in broken.report_.stopped
+    assert "update 3 of round 2" in broken.report_.stopped
     assert finite(broken)
     recorder = Recorder()
     mended = world.fit(quick(), checkpoint=folder, progress=recorder)
-    assert recorder.messages == [f"{folder}: going on after iteration 1."]
+    assert recorder.messages == [f"{folder}: going on after round 1."]
     assert mended.report_.stopped is None
     assert same_maps(mended, world.fit(quick()))
 
@@ -75,7 +73,7 @@ def test_a_huge_learning_rate_never_gives_maps_that_are_not_finite(learning_rate
     mapped = fitted.source_map_(world.source.vectors)
     assert np.isfinite(mapped).all()
     if learning_rate >= 1e30:
-        assert "broke at update 1 of iteration 1" in fitted.report_.stopped
+        assert "broke at update 1 of round 1" in fitted.report_.stopped
 
 
 def test_fewer_pairs_than_dimensions_are_damped_and_said() -> None:

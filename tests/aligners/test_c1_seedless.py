@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from c1_worlds import World, quick, same_maps
 
-from bilex import C1, BilexError
+from bilex import BilexError
 from bilex.aligners import Aligner, c1_settings
 from bilex.aligners import starts as starting
-from bilex.aligners.preparation import UnitRows
+from bilex.aligners.c1 import Algorithm1
 from bilex.aligners.starts import COLLAPSED
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -122,8 +122,8 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
     world = respelt(World(words=500), 60)
     settings = {"start": "identical", "iterations": 2, "warm_up": 1, "passes": 3, "anchors": 100}
     whole = fit(world, quick(**settings))
-    for stopped in ("iteration 2 of 6", "iteration 3 of 6", "iteration 4 of 6", "iteration 6 of 6"):
-        folder = tmp_path / stopped[10]
+    for stopped in ("round 2 of 6", "round 3 of 6", "round 4 of 6", "round 6 of 6"):
+        folder = tmp_path / stopped[6]
         with pytest.raises(KeyboardInterrupt):
             fit(world, quick(**settings), checkpoint=folder, progress=Recorder(stopped))
         with monkeypatch.context() as patched:
@@ -267,14 +267,14 @@ def test_early_passes_search_among_frequent_words_and_still_learn_from_rare_seed
     monkeypatch.setattr(c1_settings, "_EARLY_WORDS", 300)
     world = respelt(World(words=500), 60)
     seen: list[tuple[int, int]] = []
-    original = C1.objective
+    original = Algorithm1.objective
 
-    def spy(self: C1, x: UnitRows, y: UnitRows, dictionary: np.ndarray, *rest: Any) -> Any:
-        made = original(self, x, y, dictionary, *rest)
-        seen.append((made.words[0].keys, int(dictionary[:, 0].max())))
+    def spy(self: Algorithm1, languages: tuple[str, str], pairs: np.ndarray) -> Any:
+        made = original(self, languages, pairs)
+        seen.append((made.source.keys, int(pairs[:, 0].max())))
         return made
 
-    monkeypatch.setattr(C1, "objective", spy)
+    monkeypatch.setattr(Algorithm1, "objective", spy)
     settings = {"iterations": 1, "passes": 3, "anchors": 60}
     fitted = fit(world, quick(**settings, start="identical"))
     assert [keys for keys, _ in seen] == [300, 300, 500]

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bilex import C1, BilexError
-from bilex.aligners.c1_settings import (
-    SEMI_SUPERVISED,
-    SUPERVISED,
-    constants_for,
-    shortened,
-)
+from bilex.aligners.c1_settings import SEMI_SUPERVISED, SUPERVISED, C1Constants, shortened
 
 MANY_WORDS = 200_000
+
+
+def constants_for(preset: str, seeds: int, words: int, **settings: Any) -> C1Constants:
+    return C1(preset=preset, **settings).constants(seeds, words)
 
 
 def rounds_and_updates(c1: C1, seeds: int) -> list[tuple[int, int]]:
@@ -190,7 +190,6 @@ def test_overrides_win_and_none_leaves_the_rule() -> None:
         201,
         3,
     )
-    assert C1(preset="paper", negatives=100, decay=0.5, warm_up=3).constants(5000, 900) == found
 
 
 def test_switches_of_the_ablations() -> None:
@@ -217,11 +216,13 @@ def test_switches_of_the_ablations() -> None:
 )
 def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:
     with pytest.raises(BilexError, match=f"setting '{name}' of c1 is {value}"):
-        constants_for("paper", 5000, MANY_WORDS, **{name: value})
+        C1(preset="paper", **{name: value}).check()
 
 
 def test_an_unknown_preset_is_named() -> None:
     with pytest.raises(
         BilexError, match="preset '6k' of c1 is not known; use auto, paper, best, careful, quick, 5k, 1k"
     ):
-        constants_for("6k", 5000, MANY_WORDS)
+        C1(preset="6k")
+    with pytest.raises(BilexError, match="preset '6k' of c1 is not known"):
+        C1().set_params(preset="6k").check()

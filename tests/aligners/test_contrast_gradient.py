@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.contrast import Contrast, KnownNegatives, Words, forbidden_partners, rejected_partners
+from bilex.aligners.contrast import Contrast
 
 WORDS, DIM_X, DIM_Y, PAIRS, NEGATIVES = 400, 20, 16, 60, 15
 NONE = np.zeros((0, 2), np.int64)
@@ -74,22 +74,8 @@ def contrast(
     limit: int = WORDS,
     rejected: np.ndarray = NONE,
 ) -> Contrast:
-    known = None
-    if len(rejected):
-        of_targets, of_sources = (rejected_partners(pairs[:, side], rejected, side) for side in (1, 0))
-        known = tuple(
-            KnownNegatives(torch.from_numpy(queries), rows[torch.from_numpy(words)])
-            for rows, (queries, words) in ((x, of_targets), (y, of_sources))
-        )
-    return Contrast(
-        Words.of(x, pairs[:, 0], limit),
-        Words.of(y, pairs[:, 1], limit),
-        *forbidden_partners(pairs, limit, all_known=False, rejected=rejected if known else None),
-        NEGATIVES,
-        temperature,
-        through_norms,
-        known,
-    )
+    options = {"through_norms": through_norms, "rejected": rejected}
+    return Contrast(x, y, pairs, limit, NEGATIVES, temperature, **options)
 
 
 @pytest.mark.parametrize(

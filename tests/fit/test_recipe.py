@@ -101,6 +101,13 @@ def test_a_share_that_cannot_be_held_out_is_refused() -> None:
         Translator("procrustes").fit(world.source, world.target, world.pairs(0, 50), held_out=1.0)
 
 
+@pytest.mark.parametrize(("setting", "value"), [("updates", "many"), ("learning_rate", -1.0)])
+def test_a_setting_of_a_wrong_kind_is_refused_before_the_trial(setting: str, value: object) -> None:
+    world = planted(400, 8, 0.3)
+    with pytest.raises(BilexError, match=f"setting '{setting}' of c1 is {value!r}"):
+        Translator(C1(**{setting: value})).fit(world.source, world.target, world.pairs(0, 350))
+
+
 def test_evaluation_by_attributes() -> None:
     world = planted(400, 12, 0.3)
     made = Translator("procrustes").fit(world.source, world.target, world.pairs(0, 200))

@@ -12,7 +12,7 @@ import torch
 
 from bilex import BilexError
 from bilex.aligners.advanced import advanced_maps
-from bilex.aligners.contrast import Contrast, Words, forbidden_partners
+from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.search import plain
 from bilex.search.low_precision.bfloat16 import UNIT_ERROR
 from bilex.search.negatives import Forbidden, HardNegatives, Moment, to_units
@@ -87,12 +87,10 @@ def test_negatives_are_those_of_a_brute_force_at_every_update(searcher: Searcher
     pairs = known_pairs()
     forbidden = forbidden_partners(pairs, WORDS, all_known=mask_known)
     rows = torch.from_numpy(pairs)
-    contrast = Contrast(
-        Words.of(x, pairs[:, 0], WORDS), Words.of(y, pairs[:, 1], WORDS), *forbidden, NEGATIVES
-    )
-    contrast.search = tuple(
-        searcher(keys, NEGATIVES, 1.0, barred) for keys, barred in zip((x, y), forbidden, strict=True)
-    )
+    contrast = Contrast(x, y, pairs, WORDS, NEGATIVES, mask_known=mask_known)
+    sides = contrast.source, contrast.target
+    for side, keys, not_these in zip(sides, (x, y), forbidden, strict=True):
+        side.search = searcher(keys, NEGATIVES, 1.0, not_these)
     barred = [barred_partners(pairs, side, mask_known) for side in (0, 1)]
     start = advanced_maps(x[rows[:, 0]], y[rows[:, 1]])
     maps = [start.source.float(), start.target.float()]
@@ -100,7 +98,7 @@ def test_negatives_are_those_of_a_brute_force_at_every_update(searcher: Searcher
     for update in range(UPDATES):
         step = contrast.step(*maps)
         mapped_x, mapped_y = x.double() @ maps[0].double(), y.double() @ maps[1].double()
-        of_source, of_target = (search.key.numpy() for search in contrast.search)
+        of_source, of_target = (side.search.key.numpy() for side in sides)
         assert_nearest(of_target, allowed_scores(mapped_x[rows[:, 0]], mapped_y, barred[1]))
         assert_nearest(of_source, allowed_scores(mapped_y[rows[:, 1]], mapped_x, barred[0]))
         losses.append(float(step.loss))

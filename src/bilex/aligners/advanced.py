@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.base import Aligner, AlignerReport, Folder, Pairs
+from bilex.aligners.maps import Map, Unit
 from bilex.aligners.procrustes import common_rotations
-from bilex.aligners.report import AlignerReport
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.languages import LanguagePair
-from bilex.core.progress import Progress
+from bilex.core.progress import SILENT, Progress
 from bilex.vectors import WordVectors
-
-if TYPE_CHECKING:
-    Rows = torch.Tensor | npt.NDArray[np.float32]
 
 # A direction of the seed words counts as empty below this fraction of the strongest one: float32 vectors
 # hold nothing but rounding there, and whitening would blow that up.
@@ -32,6 +27,7 @@ _NO_WEIGHT = 1e-10
 _ROTATION_STEPS, _TOLERANCE = 100, 1e-6
 
 Matrix = npt.NDArray[np.float64]
+Rows = torch.Tensor | npt.NDArray[np.float32]
 
 
 class AdvancedMaps(NamedTuple):
@@ -65,16 +61,21 @@ def whitening(rows: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Ten
     return (vectors * inverse) @ vectors.T, (vectors * roots) @ vectors.T
 
 
-def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
+def advanced_maps(x: Rows, y: Rows, progress: Progress = SILENT) -> AdvancedMaps:
     """The two maps from the vectors of translation pairs, row by row.
 
     With A = (XᵀX)^-½ on each side and P S Qᵀ the SVD of (XA_x)ᵀ(YA_y):
     W_x = A_x P S^½ Pᵀ A_x⁻¹ P and W_y = A_y Q S^½ Qᵀ A_y⁻¹ Q. Where the dimensions differ, P and Q have
     as many columns as the smaller one, which is the dimension of the common space. All in float64, on
-    the device of the rows.
+    the device of the rows. `progress` receives a message about a ridge.
     """
     x, y = torch.as_tensor(x).double(), torch.as_tensor(y).double()
     ridge = ridge_for(len(x), max(x.shape[1], y.shape[1]))
+    if ridge:
+        progress.log(
+            f"{len(x)} word pairs are few for these dimensions: {ridge:.2f} times the mean eigenvalue is "
+            "added before whitening."
+        )
     (white_x, color_x), (white_y, color_y) = whitening(x, ridge), whitening(y, ridge)
     p, s, q_transposed = torch.linalg.svd(white_x @ (x.T @ y) @ white_y, full_matrices=False)
     # Fewer pairs than dimensions leave directions without weight; what stands there is rounding.
@@ -85,20 +86,15 @@ def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
     )
 
 
-class Vectors(Protocol):
-    """Anything that returns rows of a vocabulary by their indices."""
-
-    def __getitem__(self, rows: Pairs, /) -> Rows: ...
-
-
-def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[LanguagePair, Pairs]) -> dict[str, Matrix]:
+def joint_maps(rows: Mapping[str, Any], pairs: Mapping[LanguagePair, Pairs]) -> dict[str, Matrix]:
     """The advanced mapping of any number of languages: one matrix each, from the pairs of all together.
 
     Each language is whitened over its rows in all pairs, all are rotated onto each other at once (generalised
     Procrustes), directions are re-weighted by how well the languages agree on them, and the whitening is
-    undone. For two languages this is `advanced_maps`.
+    undone. For two languages this is `advanced_maps`. `rows` are the vocabularies, which give `Rows` by
+    index.
     """
-    pairs = {two: found for two, found in pairs.items() if len(found)}
+    pairs = {languages: found for languages, found in pairs.items() if len(found)}
     check_connected(list(rows), pairs)
     sides: dict[LanguagePair, tuple[Matrix, Matrix]] = {}
     used: dict[str, list[Matrix]] = {language: [] for language in rows}
@@ -210,28 +206,13 @@ class AdvancedMapping(Aligner):
     report_: AdvancedReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         unit, device = Map([Unit()]), resolve_device(self.device)
         maps = advanced_maps(
             torch.from_numpy(unit(source.vectors[pairs[:, 0]])).to(device),
             torch.from_numpy(unit(target.vectors[pairs[:, 1]])).to(device),
+            progress,
         )
-        if maps.ridge:
-            progress.log(damping_sentence(len(pairs), maps.ridge))
         self.report_ = replace(self.report_, ridge=maps.ridge)
-        self.source_map_ = Map([Unit(), Linear(maps.source.cpu().numpy()), Unit()])
-        self.target_map_ = Map([Unit(), Linear(maps.target.cpu().numpy()), Unit()])
-
-
-def damping_sentence(pairs: int, ridge: float) -> str:
-    """A message for few pairs."""
-    return (
-        f"{pairs} word pairs are few for these dimensions: {ridge:.2f} times the mean eigenvalue is added "
-        "before whitening."
-    )
+        self.source_map_, self.target_map_ = Map.linear(maps.source.cpu()), Map.linear(maps.target.cpu())

@@ -13,30 +13,63 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners.maps import Map
-from bilex.aligners.report import AlignerReport
 from bilex.core.device import enough_memory
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress
+from bilex.core.typed_json import other_entries
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from typing import Self
 
-Pairs = npt.NDArray[np.int64]
+Pairs = npt.NDArray[np.int64]  # rows of source and target words
+NO_PAIRS: Pairs = np.zeros((0, 2), np.int64)
+Folder = Path | None  # of a checkpoint
 Metric = Literal["cosine", "dot"]
 # The smallest and the largest value of a setting; None for no bound.
 Limits = Mapping[str, tuple[float | None, float | None]]
 
 SMALLEST = 1e-12  # means "more than 0"
 _LARGEST_NUMBER = 2**53  # float64 represents every integer up to it
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignerReport:
+    """The report of every method.
+
+    A method that reports more declares a subclass in its module, and the type of its `report_`:
+
+        report_: MineReport = field(init=False, compare=False)
+
+    Attributes:
+        seed_pairs: Pairs of the seed dictionary.
+        seed_pairs_used: Of these, the pairs with both words in the vectors.
+        warnings: Sentences about anything unusual.
+    """
+
+    seed_pairs: int = 0
+    seed_pairs_used: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredReport(AlignerReport):
+    """The report of a model that was opened, whose method need not be imported or installed for that.
+
+    Attributes:
+        more: What the method reports beside what every method does, as plain values.
+    """
+
+    more: Mapping[str, Any] = other_entries()
 
 
 @dataclass(kw_only=True, repr=False)
@@ -67,7 +100,7 @@ class Aligner(ABC):
 
     device: str = "auto"
     seed: int = 0
-    rejected_: Pairs = field(init=False, compare=False, default_factory=lambda: np.zeros((0, 2), np.int64))
+    rejected_: Pairs = field(init=False, compare=False, default_factory=lambda: NO_PAIRS)
     source_map_: Map = field(init=False, compare=False)
     target_map_: Map = field(init=False, compare=False)
     report_: AlignerReport = field(init=False, compare=False)
@@ -139,6 +172,11 @@ class Aligner(ABC):
         changed = {k: v for k, v in self.settings().items() if v != self.settings_fields()[k]}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
+    def check(self) -> None:
+        """Raise a BilexError if a setting has a value that it cannot have."""
+        limits: Limits = {"seed": (0, 2**32 - 1), **self.limits}
+        check_settings(self.name, self.settings(), get_type_hints(type(self)), limits)
+
     def fit(
         self,
         source: WordVectors,
@@ -164,8 +202,7 @@ class Aligner(ABC):
             BilexError: The data do not suit this method.
         """
         self.report_ = self.report_type()()
-        kinds = {name: kind for name, kind in get_type_hints(type(self)).items() if name in self.settings()}
-        check_settings(self.name, self.settings(), kinds, {"seed": (0, 2**32 - 1), **self.limits})
+        self.check()
         if self.equal_dimensions and source.dim != target.dim:
             raise BilexError(
                 f"method '{self.name}' needs vectors of one dimension, not {source.dim} and {target.dim}; "
@@ -178,17 +215,13 @@ class Aligner(ABC):
             side.check_finite()
         with exclusive_lock(checkpoint), enough_memory():
             self._fit(source, target, pairs, progress, checkpoint)
-        self._refuse_not_finite()
+        tensors = [t for side in (self.source_map_, self.target_map_) for t in side.state("map")[1].values()]
+        if not all(np.isfinite(tensor).all() for tensor in tensors):
+            raise BilexError(
+                f"method '{self.name}' ended in numbers that are not finite; use a smaller learning rate, or "
+                "leave its settings at their defaults."
+            )
         return self
-
-    def _refuse_not_finite(self) -> None:
-        """Raise an error if a map contains NaN or infinity."""
-        for side in (self.source_map_, self.target_map_):
-            if not all(np.isfinite(tensor).all() for tensor in side.state("map")[1].values()):
-                raise BilexError(
-                    f"method '{self.name}' ended in numbers that are not finite; use a smaller learning "
-                    "rate, or leave its settings at their defaults."
-                )
 
     def _usable_pairs(
         self, source: WordVectors, target: WordVectors, lexicon: Lexicon, progress: Progress
@@ -197,7 +230,7 @@ class Aligner(ABC):
         if not len(lexicon):
             if self.needs_seeds:
                 raise BilexError(f"method '{self.name}' needs a seed dictionary; give one with --seeds.")
-            return np.zeros((0, 2), np.int64)
+            return NO_PAIRS
         pairs = lexicon.index(source.key_to_index, target.key_to_index)
         self.report_ = replace(self.report_, seed_pairs=len(lexicon), seed_pairs_used=len(pairs))
         if len(pairs) < self.fewest_pairs:
@@ -210,12 +243,7 @@ class Aligner(ABC):
 
     @abstractmethod
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         """Set `source_map_`, `target_map_` and `report_`."""
 
@@ -237,44 +265,34 @@ def check_settings(
     """
     for name, value in settings.items():
         if not _fits(value, kinds[name]):
-            raise BilexError(
-                f"setting '{name}' of {method} is {value!r}; it must be {_in_words(kinds[name])}."
-            )
+            wanted = _in_words(kinds[name])
+            raise BilexError(f"setting '{name}' of {method} is {value!r}; it must be {wanted}.")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
+        wanted = ""
         least, most = limits.get(name, (0 if isinstance(value, int) else None, None))
         if not math.isfinite(value) or (isinstance(value, int) and abs(value) > _LARGEST_NUMBER):
-            raise BilexError(f"setting '{name}' of {method} is {value}; it must be a finite number.")
-        if least is not None and value < least:
+            wanted = "a finite number"
+        elif least is not None and value < least:
             wanted = "more than 0" if least == SMALLEST else f"at least {least:g}"
+        elif most is not None and value > most:
+            wanted = f"at most {most:g}"
+        if wanted:
             raise BilexError(f"setting '{name}' of {method} is {value}; it must be {wanted}.")
-        if most is not None and value > most:
-            raise BilexError(f"setting '{name}' of {method} is {value}; it must be at most {most:g}.")
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
+    if get_origin(kind) in (Union, types.UnionType):
         return any(_fits(value, one) for one in get_args(kind))
-    if origin is Literal:
-        return any(
-            value is choice or (type(value) is type(choice) and value == choice) for choice in get_args(kind)
-        )
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if get_origin(kind) is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
     return not isinstance(kind, type) or isinstance(value, kind)
 
 
 def _in_words(kind: Any) -> str:
-    words = {
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-        str: "a word",
-        type(None): "None",
-    }
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "None"}
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_in_words(one) for one in get_args(kind))
     if get_origin(kind) is Literal:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from bilex.aligners.base import SMALLEST, Aligner, Limits
-from bilex.aligners.report import AlignerReport
+from bilex.aligners.base import SMALLEST, Aligner, AlignerReport, Limits
 from bilex.core.errors import BilexError, nearest_name
 
 if TYPE_CHECKING:
@@ -67,9 +66,11 @@ PRESETS = {
     "5k": "the paper's constants for 5,000 seeds",
     "1k": "the paper's constants for 1,000 seeds",
 }
-_STARTS = ("auto", "seeds", "joined", "identical", "numerals", "romanised", "shared", "unsupervised")
-_LAST_PASSES = ("many", "same")
-_MAY_BE_ZERO = ("updates", "warm_up", "augment")
+_CHOICES = {
+    "preset": tuple(PRESETS),
+    "start": ("auto", "seeds", "joined", "identical", "numerals", "romanised", "shared", "unsupervised"),
+    "last_pass": ("many", "same"),
+}
 
 
 class Pass(NamedTuple):
@@ -86,10 +87,14 @@ class Pass(NamedTuple):
     words: int | None = None
 
 
-def long_steps(updates: int, learning_rate: float, decay: float) -> dict[str, Any]:
-    """Settings that go as far as these in half the updates."""
-    fewer = max(1, round(updates / _STEP_FACTOR))
-    return {"updates": fewer, "learning_rate": _STEP_FACTOR * learning_rate, "decay": decay**_STEP_FACTOR}
+def with_long_steps(constants: C1Constants) -> C1Constants:
+    """Constants that go as far as these in half the updates."""
+    return replace(
+        constants,
+        updates=max(1, round(constants.updates / _STEP_FACTOR)),
+        learning_rate=_STEP_FACTOR * constants.learning_rate,
+        decay=constants.decay**_STEP_FACTOR,
+    )
 
 
 def shortened(constants: C1Constants, extent: float) -> C1Constants:
@@ -98,50 +103,6 @@ def shortened(constants: C1Constants, extent: float) -> C1Constants:
         return constants
     lengths = list(accumulate(constants.decay**update for update in range(constants.updates)))
     return replace(constants, updates=bisect_left(lengths, extent * lengths[-1]) + 1)
-
-
-def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides: object) -> C1Constants:
-    """The constants of a preset for a number of usable seeds and of words in the smaller vocabulary.
-
-    From 2,236 seeds on the paper's supervised constants apply, below its semi-supervised ones. Under 600
-    seeds, where the first mapping is poor, rounds without contrast come first: one for 301 to 599 seeds and
-    one more for each further halving. At most two thirds of the words of a small vocabulary become new pairs,
-    and at most one in twenty are negatives of a pair.
-    """
-    check_choice("preset", preset, PRESETS)
-    if preset in ("5k", "1k"):
-        constants = SUPERVISED if preset == "5k" else SEMI_SUPERVISED
-    else:
-        constants = SUPERVISED if seeds >= MANY_SEEDS else SEMI_SUPERVISED
-        if 0 < seeds < _WARM_UP_SEEDS:
-            constants = replace(constants, warm_up=1 + int(math.log2(_WARM_UP_SEEDS / seeds)))
-        if preset in EXTENTS:
-            steps = long_steps(constants.updates, constants.learning_rate, constants.decay)
-            constants = shortened(replace(constants, **_BEST, **steps), EXTENTS[preset])
-        if preset == "quick":
-            constants = replace(constants, updates=min(constants.updates, _QUICK_UPDATES))
-    constants = replace(
-        constants,
-        augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),
-        negatives=min(constants.negatives, max(1, smaller_vocabulary // 20)),
-    )
-    given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    constants = replace(constants, **given)
-    for part in fields(constants):
-        value = getattr(constants, part.name)
-        least = 0 if isinstance(value, bool) or part.name in _MAY_BE_ZERO else 1e-9
-        if not least <= value < math.inf:
-            raise BilexError(f"setting '{part.name}' of c1 is {value}; it must be positive and finite.")
-    return constants
-
-
-def check_choice(name: str, value: str, known: Iterable[str]) -> None:
-    """Refuse a value of a setting that is not among the known ones."""
-    known = list(known)
-    if str(value) not in known:
-        raise BilexError(
-            f"{name} '{value}' of c1 is not known; use {', '.join(known)}.{nearest_name(value, known)}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,9 +254,15 @@ class C1Settings(Aligner):
     report_: C1Report = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_choice("preset", self.preset, PRESETS)
-        check_choice("start", self.start, _STARTS)
-        check_choice("last_pass", self.last_pass, _LAST_PASSES)
+        for name, known in _CHOICES.items():
+            if (value := str(getattr(self, name))) not in known:
+                advice = f"use {', '.join(known)}.{nearest_name(value, known)}"
+                raise BilexError(f"{name} '{value}' of c1 is not known; {advice}")
+
+    def check(self) -> None:
+        """As for every aligner; `set_params` may also have set an unknown preset, start or last pass."""
+        super().check()
+        self.__post_init__()
 
     def resolved(self, seeds: int) -> Self:
         """The settings that preset "auto" stands for with a number of seeds; other presets stay as they are.
@@ -318,20 +285,37 @@ class C1Settings(Aligner):
         )
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
-        """The constants for a problem of this size."""
+        """The constants for a number of usable seeds and of words in the smaller vocabulary.
+
+        From 2,236 seeds on the paper's supervised constants apply, below its semi-supervised ones. Under 600
+        seeds, where the first mapping is poor, rounds without contrast come first: one for 301 to 599 seeds
+        and one more for each further halving. At most two thirds of the words of a small vocabulary become
+        new pairs, and at most one in twenty are negatives of a pair. Settings that are not None come last.
+        """
         own = self.resolved(seeds)
-        overrides = {constant.name: getattr(own, constant.name) for constant in fields(C1Constants)}
-        seeds = seeds if self.size is None else self.size
-        constants = constants_for(own.preset, seeds, smaller_vocabulary, **overrides)
-        if own.extent < 1 and own.preset not in EXTENTS:
-            steps = long_steps(constants.updates, constants.learning_rate, constants.decay)
-            constants = replace(constants, **steps) if constants.updates else constants
-        constants = shortened(constants, own.extent)
+        seeds = {"5k": 5_000, "1k": 1_000}.get(own.preset, seeds if self.size is None else self.size)
+        found = SUPERVISED if seeds >= MANY_SEEDS else SEMI_SUPERVISED
+        if 0 < seeds < _WARM_UP_SEEDS:
+            found = replace(found, warm_up=1 + int(math.log2(_WARM_UP_SEEDS / seeds)))
+        if own.preset in EXTENTS:
+            found = shortened(replace(with_long_steps(found), **_BEST), EXTENTS[own.preset])
+        if own.preset == "quick":
+            found = replace(found, updates=min(found.updates, _QUICK_UPDATES))
+        capped = {
+            "augment": min(found.augment, max(1, 2 * smaller_vocabulary // 3)),
+            "negatives": min(found.negatives, max(1, smaller_vocabulary // 20)),
+        }
+        settings = {part.name: getattr(own, part.name) for part in fields(found)}
+        given = {name: value for name, value in settings.items() if value is not None}
+        found = replace(found, **(capped | given))
+        if own.extent < 1 and own.preset not in EXTENTS and found.updates:
+            found = with_long_steps(found)
+        found = shortened(found, own.extent)
         if not self.contrastive:
-            constants = replace(constants, updates=0)
+            found = replace(found, updates=0)
         if not self.self_learning:
-            constants = replace(constants, iterations=1, warm_up=0)
-        return constants
+            found = replace(found, iterations=1, warm_up=0)
+        return found
 
     def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
         """The passes through the rounds; the most confident pairs of each join the seeds of the next."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -48,6 +49,7 @@ class Kept(NamedTuple):
     state: dict[str, Any]
 
 
+@dataclass(frozen=True)
 class Checkpoint:
     """Keeps the state of the last finished round.
 
@@ -57,8 +59,9 @@ class Checkpoint:
         progress: Where it is reported that a state could not be written.
     """
 
-    def __init__(self, folder: Path | None, identity: str, progress: Progress = SILENT) -> None:
-        self.folder, self.identity, self.progress = folder, identity, progress
+    folder: Path | None
+    identity: str
+    progress: Progress = SILENT
 
     @classmethod
     def of_fit(
@@ -76,8 +79,7 @@ class Checkpoint:
 
     def part(self, name: str) -> Checkpoint:
         """A checkpoint for a part of the work, in a folder inside this one."""
-        folder = None if self.folder is None else self.folder / name
-        return Checkpoint(folder, self.identity, self.progress)
+        return replace(self, folder=self.folder and self.folder / name)
 
     def load(self, of_another: Literal["refuse", "ignore"] = "refuse") -> Kept | None:
         """What was kept; None if there is nothing."""

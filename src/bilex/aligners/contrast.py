@@ -25,54 +25,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
-from bilex.aligners.base import Pairs
-from bilex.aligners.preparation import UnitRows
+from bilex.aligners.base import NO_PAIRS, Pairs
 from bilex.search.negatives import Forbidden, HardNegatives, Moment, Nearest, to_units
 
 # A sum of outer products is symmetric: only blocks of columns on and right of the diagonal are multiplied,
 # for a number of words at a time that fits in the cache.
 _COLUMN_BLOCKS, _WORDS_AT_A_TIME = 3, 2500
-
-
-class KnownNegatives(NamedTuple):
-    """Rejected partners, which are negatives of their pairs besides the hard ones.
-
-    Attributes:
-        pair: Indices of pairs.
-        rows: For each, the unmapped vector of a rejected partner.
-    """
-
-    pair: torch.Tensor
-    rows: torch.Tensor
-
-    def mapped(
-        self, queries: torch.Tensor, matrix: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Scores with the pairs' unit vectors, x/‖xW‖ of the rejected partners, and their unit vectors."""
-        image = self.rows @ matrix
-        inverse = image.norm(dim=1, keepdim=True).clamp_min(1e-37).reciprocal()
-        unit = image * inverse
-        return (queries[self.pair] * unit).sum(1), self.rows * inverse, unit
-
-    def joined(
-        self, nearest: Nearest, queries: torch.Tensor, matrix: torch.Tensor, temperature: float
-    ) -> Nearest:
-        """A pair's nearest keys with these among them, as far as sums over negatives go."""
-        score, bar, _ = self.mapped(queries, matrix)
-        weight = (score / temperature).exp()
-        return nearest._replace(
-            total=nearest.total.index_add(0, self.pair, weight),
-            context=nearest.context.index_add(0, self.pair, bar * weight[:, None]),
-        )
-
-    def through_norms(
-        self, queries: torch.Tensor, matrix: torch.Tensor, temperature: float, share: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the norms take off: an amount for each pair, and a gradient for the partners' own map."""
-        score, bar, unit = self.mapped(queries, matrix)
-        amount = (score / temperature).exp() * score * share[self.pair]
-        of_pairs = torch.zeros_like(share).index_add(0, self.pair, amount)
-        return of_pairs, (bar * amount[:, None]).T @ unit
 
 
 class Step(NamedTuple):
@@ -83,6 +41,87 @@ class Step(NamedTuple):
     target: torch.Tensor
 
 
+class Contrast:
+    """The contrastive objective of one dictionary between two vocabularies.
+
+    Args:
+        source: The rows of the source vocabulary.
+        target: The rows of the target vocabulary.
+        pairs: The dictionary.
+        keys: Negatives are found among this number of frequent words of each language.
+        negatives: Hard negatives of each pair, per side.
+        temperature: τ.
+        through_norms: Whether the gradient goes through the norms.
+        mask_known: Whether no known translation of a word is a negative of it.
+        rejected: Pairs that are no translations; their words are negatives of each other whatever their
+            scores.
+    """
+
+    def __init__(
+        self,
+        source: Rows,
+        target: Rows,
+        pairs: Pairs,
+        keys: int,
+        negatives: int,
+        temperature: float = 1.0,
+        *,
+        through_norms: bool = False,
+        mask_known: bool = False,
+        rejected: Pairs = NO_PAIRS,
+    ) -> None:
+        self.temperature, self.through_norms, self.rejects = temperature, through_norms, len(rejected) > 0
+        forbidden = forbidden_partners(pairs, keys, all_known=mask_known, rejected=rejected)
+        self.source, self.target = sides = (
+            _Language(source, pairs[:, 0], keys, rejected_partners(pairs[:, 1], rejected, 1)),
+            _Language(target, pairs[:, 1], keys, rejected_partners(pairs[:, 0], rejected, 0)),
+        )
+        for side, not_these in zip(sides, forbidden, strict=True):
+            side.search = HardNegatives(side.rows[: side.keys], negatives, temperature, not_these)
+
+    @property
+    def searched(self) -> int:
+        """How many full searches the two sides have made so far."""
+        return self.source.search.searched + self.target.search.searched
+
+    def step(self, w_source: torch.Tensor, w_target: torch.Tensor) -> Step:
+        """Loss and gradient at the two maps, with the negatives that these maps give."""
+        x_words, y_words = self.source.mapped(w_source), self.target.mapped(w_target)
+        x, y = x_words.of(self.source.of_pair), y_words.of(self.target.of_pair)
+        of_target = self.target.nearest(x, y_words, w_target)
+        of_source = self.source.nearest(y, x_words, w_source)
+        if self.rejects:
+            wrong_source = self.source.rejected_under(w_source, y, self.temperature)
+            wrong_target = self.target.rejected_under(w_target, x, self.temperature)
+            of_source, of_target = wrong_source.added_to(of_source), wrong_target.added_to(of_target)
+        positive = (x.unit * y.unit).sum(1)
+        weight = (positive / self.temperature).exp()
+        total = weight + of_target.total + of_source.total
+        loss = (total.log() - positive / self.temperature).double().mean()
+        share = 1 / (len(total) * self.temperature * total)
+        pull = weight * share - 1 / (len(total) * self.temperature)
+        # M = X̄ᵀa + bᵀȲ; the positive is added to b instead of a, which gives the same sum
+        y_bar = self.target.of_pairs * y.inverse[:, None]
+        beside_y = of_source.context * share[:, None]
+        beside_y.addcmul_(self.source.of_pairs, (x.inverse * pull)[:, None])
+        x_shares = self.source.of_pairs * (x.inverse * share)[:, None]
+        joint = x_shares.T @ of_target.context + beside_y.T @ y_bar
+        source, target = joint @ w_target, joint.T @ w_source
+        if self.through_norms:
+            pull_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
+            pull_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
+            of_x = pull * positive + pull_target.sum(1)
+            of_y = pull * positive + pull_source.sum(1)
+            if self.rejects:
+                of_x += wrong_target.per_pair(share)
+                of_y += wrong_source.per_pair(share)
+                target -= wrong_target.through_norms(share)
+                source -= wrong_source.through_norms(share)
+            source -= self.source.norms(x_words, of_x, of_source.key, pull_source) @ w_source
+            target -= self.target.norms(y_words, of_y, of_target.key, pull_target) @ w_target
+        return Step(loss, source, target)
+
+
 class Rows(Protocol):
     """Anything that returns rows of a vocabulary by a slice or by their indices."""
 
@@ -90,30 +129,66 @@ class Rows(Protocol):
     def __getitem__(self, rows: slice | Pairs, /) -> torch.Tensor: ...
 
 
-class Words(NamedTuple):
+class _Language:
     """The words of one language that a contrast sees.
 
     Attributes:
-        rows: Their vectors: those of the keys, then those of pairs' words that are no keys.
-        keys: How many of them are keys, among which negatives are found.
-        of_pair: For each pair, the row of its word.
+        rows: The vectors of the keys, among which negatives are found, then those of other words of pairs.
+        keys: How many of the rows are keys.
+        of_pair: For each pair, the row of its word; `of_pairs` are their vectors.
+        rejected: Numbers of pairs, and for each the vector of a rejected partner.
+        search: Finds the nearest keys.
     """
 
-    rows: torch.Tensor
-    keys: int
-    of_pair: torch.Tensor
+    search: HardNegatives
 
-    @classmethod
-    def of(cls, vocabulary: Rows, words: np.ndarray, keys: int) -> Words:
-        """The words of a vocabulary that are needed."""
-        keys = min(keys, len(vocabulary))
+    def __init__(
+        self, vocabulary: Rows, words: np.ndarray, keys: int, rejected: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        keys = self.keys = min(keys, len(vocabulary))
         rare, place = np.unique(words[words >= keys], return_inverse=True)
         of_pair = words.astype(np.int64)
         of_pair[words >= keys] = keys + place
         rows = vocabulary[:keys]
-        if len(rare):
-            rows = torch.cat([rows, vocabulary[rare]])
-        return cls(rows, keys, torch.from_numpy(of_pair).to(rows.device))
+        self.rows = torch.cat([rows, vocabulary[rare]]) if len(rare) else rows
+        self.of_pair = torch.from_numpy(of_pair).to(rows.device)
+        self.of_pairs = self.rows[self.of_pair]
+        self.rejected = torch.from_numpy(rejected[0]).to(rows.device), vocabulary[rejected[1]]
+        # The unit vectors of the last update, and those before it, whose memory the next ones take.
+        self._previous: torch.Tensor | None = None
+        self._spare: torch.Tensor | None = None
+
+    def mapped(self, matrix: torch.Tensor) -> _Mapped:
+        """The words under a map."""
+        if self._spare is None:
+            self._spare = self.rows.new_empty(len(self.rows), matrix.shape[1])
+        found = _Mapped(*to_units(torch.mm(self.rows, matrix, out=self._spare), self._previous))
+        self._spare, self._previous = self._previous, found.unit
+        return found
+
+    def nearest(self, queries: _Mapped, words: _Mapped, matrix: torch.Tensor) -> Nearest:
+        """The hard negatives, among these words, of the pairs' words of the other language."""
+        inverse, unit, step = (part[: self.keys] for part in words)
+        moment = Moment(queries.unit @ matrix.T, inverse, queries.unit, unit, queries.step, step.max())
+        return self.search.nearest(moment)
+
+    def rejected_under(self, matrix: torch.Tensor, queries: _Mapped, temperature: float) -> _Rejected:
+        """The rejected partners, among these words, of the pairs' words of the other language."""
+        pair, rows = self.rejected
+        image = rows @ matrix
+        inverse = image.norm(dim=1, keepdim=True).clamp_min(1e-37).reciprocal()
+        unit = image * inverse
+        score = (queries.unit[pair] * unit).sum(1)
+        return _Rejected(pair, rows * inverse, unit, score, (score / temperature).exp())
+
+    def norms(
+        self, words: _Mapped, of_pair: torch.Tensor, keys: torch.Tensor, of_key: torch.Tensor
+    ) -> torch.Tensor:
+        """S: its pairs' words and its negatives, each with its sum of g·s."""
+        amounts = torch.zeros_like(words.inverse)
+        amounts.index_add_(0, keys.flatten(), of_key.flatten())
+        amounts.index_add_(0, self.of_pair, of_pair)
+        return _outer_sum(self.rows, words.inverse.square() * amounts)
 
 
 class _Mapped(NamedTuple):
@@ -124,111 +199,34 @@ class _Mapped(NamedTuple):
     step: torch.Tensor
 
     def of(self, places: torch.Tensor) -> _Mapped:
-        """Some of them."""
         return _Mapped(*(part[places] for part in self))
 
 
-class Contrast:
-    """The contrastive objective of one dictionary between two vocabularies.
+class _Rejected(NamedTuple):
+    """Rejected partners under a map: their pairs, x/‖xW‖, unit vectors, scores, and exp(score/τ)."""
 
-    Forbidden keys may not be negatives of a pair. `rejected` are source words and target words that pairs
-    have as negatives whatever their scores; they must be forbidden, so that none counts twice.
-    """
+    pair: torch.Tensor
+    bar: torch.Tensor
+    unit: torch.Tensor
+    score: torch.Tensor
+    weight: torch.Tensor
 
-    def __init__(
-        self,
-        source: Words,
-        target: Words,
-        source_forbidden: Forbidden,
-        target_forbidden: Forbidden,
-        negatives: int,
-        temperature: float = 1.0,
-        through_norms: bool = False,
-        rejected: tuple[KnownNegatives, KnownNegatives] | None = None,
-    ) -> None:
-        self.words = (source, target)
-        self.rows = (source.rows[source.of_pair], target.rows[target.of_pair])
-        self.temperature, self.through_norms = temperature, through_norms
-        self.rejected = rejected
-        self.search = (
-            HardNegatives(source.rows[: source.keys], negatives, temperature, source_forbidden),
-            HardNegatives(target.rows[: target.keys], negatives, temperature, target_forbidden),
-        )
-        # The unit vectors of the last update, and those before it, whose memory the next ones take.
-        self.previous: list[torch.Tensor | None] = [None, None]
-        self.spare: list[torch.Tensor | None] = [None, None]
-
-    @property
-    def searched(self) -> int:
-        """How many full searches the two sides have made so far."""
-        return self.search[0].searched + self.search[1].searched
-
-    def step(self, w_source: torch.Tensor, w_target: torch.Tensor) -> Step:
-        """Loss and gradient at the two maps, with the negatives that these maps give."""
-        mapped = self._mapped(0, w_source), self._mapped(1, w_target)
-        x, y = (side.of(words.of_pair) for side, words in zip(mapped, self.words, strict=True))
-        at_target = self._moment(x, w_target, mapped[1], self.words[1].keys)
-        at_source = self._moment(y, w_source, mapped[0], self.words[0].keys)
-        of_target, of_source = self.search[1].nearest(at_target), self.search[0].nearest(at_source)
-        if self.rejected is not None:
-            of_source = self.rejected[0].joined(of_source, y.unit, w_source, self.temperature)
-            of_target = self.rejected[1].joined(of_target, x.unit, w_target, self.temperature)
-        positive = (x.unit * y.unit).sum(1)
-        weight = (positive / self.temperature).exp()
-        total = weight + of_target.total + of_source.total
-        loss = (total.log() - positive / self.temperature).double().mean()
-        share = 1 / (len(total) * self.temperature * total)
-        pull = weight * share - 1 / (len(total) * self.temperature)
-        # M = X̄ᵀa + bᵀȲ; the positive is added to b instead of a, which gives the same sum
-        y_bar = self.rows[1] * y.inverse[:, None]
-        beside_y = of_source.context * share[:, None]
-        beside_y.addcmul_(self.rows[0], (x.inverse * pull)[:, None])
-        joint = (self.rows[0] * (x.inverse * share)[:, None]).T @ of_target.context + beside_y.T @ y_bar
-        source, target = joint @ w_target, joint.T @ w_source
-        if self.through_norms:
-            pull_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
-            pull_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
-            of_x = pull * positive + pull_target.sum(1)
-            of_y = pull * positive + pull_source.sum(1)
-            if self.rejected is not None:
-                amount, own = self.rejected[1].through_norms(x.unit, w_target, self.temperature, share)
-                of_x += amount
-                target -= own
-                amount, own = self.rejected[0].through_norms(y.unit, w_source, self.temperature, share)
-                of_y += amount
-                source -= own
-            source -= self._norms(0, mapped[0], of_x, of_source.key, pull_source) @ w_source
-            target -= self._norms(1, mapped[1], of_y, of_target.key, pull_target) @ w_target
-        return Step(loss, source, target)
-
-    def _mapped(self, side: int, matrix: torch.Tensor) -> _Mapped:
-        """The words of a language under its map."""
-        rows, spare, previous = self.words[side].rows, self.spare[side], self.previous[side]
-        if spare is None:
-            spare = rows.new_empty(len(rows), matrix.shape[1])
-        mapped = _Mapped(*to_units(torch.mm(rows, matrix, out=spare), previous))
-        self.spare[side], self.previous[side] = previous, mapped.unit
-        return mapped
-
-    def _moment(self, queries: _Mapped, key_map: torch.Tensor, words: _Mapped, keys: int) -> Moment:
-        """The pairs' words of one language as queries among the keys of the other."""
-        return Moment(
-            queries.unit @ key_map.T,
-            words.inverse[:keys],
-            queries.unit,
-            words.unit[:keys],
-            queries.step,
-            words.step[:keys].max(),
+    def added_to(self, nearest: Nearest) -> Nearest:
+        """The pairs' nearest keys with these among them, as far as sums over negatives go."""
+        return nearest._replace(
+            total=nearest.total.index_add(0, self.pair, self.weight),
+            context=nearest.context.index_add(0, self.pair, self.bar * self.weight[:, None]),
         )
 
-    def _norms(
-        self, side: int, mapped: _Mapped, of_pair: torch.Tensor, keys: torch.Tensor, of_key: torch.Tensor
-    ) -> torch.Tensor:
-        """S of a language: its pairs' words and its negatives, each with what it takes off."""
-        amounts = torch.zeros_like(mapped.inverse)
-        amounts.index_add_(0, keys.flatten(), of_key.flatten())
-        amounts.index_add_(0, self.words[side].of_pair, of_pair)
-        return _outer_sum(self.words[side].rows, mapped.inverse.square() * amounts)
+    def per_pair(self, share: torch.Tensor) -> torch.Tensor:
+        """The sum of g·s over the rejected partners of each pair."""
+        amount = self.weight * self.score * share[self.pair]
+        return torch.zeros_like(share).index_add(0, self.pair, amount)
+
+    def through_norms(self, share: torch.Tensor) -> torch.Tensor:
+        """What the norms of the rejected partners take off the gradient of their map."""
+        amount = self.weight * self.score * share[self.pair]
+        return (self.bar * amount[:, None]).T @ self.unit
 
 
 def _outer_sum(rows: torch.Tensor, amounts: torch.Tensor) -> torch.Tensor:
@@ -250,40 +248,31 @@ def _outer_sum(rows: torch.Tensor, amounts: torch.Tensor) -> torch.Tensor:
 
 
 def forbidden_partners(
-    pairs: np.ndarray, keys: int, *, all_known: bool, rejected: np.ndarray | None = None
+    pairs: Pairs, keys: int, *, all_known: bool = False, rejected: Pairs = NO_PAIRS
 ) -> tuple[Forbidden, Forbidden]:
     """Which source keys and which target keys may not be negatives of each pair.
 
     These are its own partners, with `all_known` every known translation, and the rejected ones, which are
     negatives anyhow.
     """
-    wrong = np.zeros((0, 2), np.int64) if rejected is None else rejected
-    return (
-        _forbidden(pairs[:, 1], pairs[:, 0], keys, all_known, rejected_partners(pairs[:, 1], wrong, 1)),
-        _forbidden(pairs[:, 0], pairs[:, 1], keys, all_known, rejected_partners(pairs[:, 0], wrong, 0)),
-    )
+    source, target = (_forbidden(pairs, side, keys, all_known, rejected) for side in (0, 1))
+    return source, target
 
 
-def _forbidden(
-    own_words: np.ndarray,
-    partner: np.ndarray,
-    keys: int,
-    all_known: bool,
-    rejected: tuple[np.ndarray, np.ndarray],
-) -> Forbidden:
-    """Per pair, its own word's partners (or only its own) and rejected ones that are among the keys."""
-    own = np.arange(len(own_words))
+def _forbidden(pairs: Pairs, side: int, keys: int, all_known: bool, rejected: Pairs) -> Forbidden:
+    own, words, partner = np.arange(len(pairs)), pairs[:, 1 - side], pairs[:, side]
     if all_known:
-        known = np.unique(np.stack([own_words, partner], 1), axis=0)
-        first = np.searchsorted(known[:, 0], own_words, "left")
-        last = np.searchsorted(known[:, 0], own_words, "right")
+        known = np.unique(np.stack([words, partner], 1), axis=0)
+        first = np.searchsorted(known[:, 0], words, "left")
+        last = np.searchsorted(known[:, 0], words, "right")
         pair = np.repeat(own, last - first)
         key = known[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [own]), 1]
     else:
         pair, key = own, partner
-    if len(rejected[0]):
-        order = np.argsort(np.concatenate([pair, rejected[0]]), kind="stable")
-        pair, key = (np.concatenate(both)[order] for both in zip((pair, key), rejected, strict=True))
+    wrong_pair, wrong_key = rejected_partners(words, rejected, 1 - side)
+    pair, key = np.concatenate([pair, wrong_pair]), np.concatenate([key, wrong_key])
+    order = np.argsort(pair, kind="stable")
+    pair, key = pair[order], key[order]
     inside = key < keys
     starts = np.concatenate([[0], np.cumsum(np.bincount(pair[inside], minlength=len(own)))])
     return Forbidden(starts.astype(np.int64), np.ascontiguousarray(key[inside], np.int64))
@@ -300,17 +289,3 @@ def rejected_partners(words: np.ndarray, rejected: Pairs, side: int) -> tuple[np
     found = [(i, row) for i, word in enumerate(words.tolist()) for row in partners.get(word, ())]
     table = np.array(found, np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]
-
-
-def known_negatives(
-    x: UnitRows, y: UnitRows, dictionary: Pairs, rejected: Pairs
-) -> tuple[KnownNegatives, KnownNegatives] | None:
-    """Rejected partners of a dictionary's words, source and target; None where none was rejected."""
-    rejected = rejected[(rejected[:, 0] < len(x)) & (rejected[:, 1] < len(y))]
-    if not len(rejected):
-        return None
-    found = []
-    for side, rows in ((1, x), (0, y)):
-        pair, partner = rejected_partners(dictionary[:, side], rejected, side)
-        found.append(KnownNegatives(torch.from_numpy(pair).to(rows.device), rows[partner]))
-    return found[0], found[1]

@@ -7,7 +7,6 @@ Sachidananda, Yang and Zhu, "Filtered Inner Product Projection for Crosslingual 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -15,10 +14,9 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, Limits, Metric, Pairs
+from bilex.aligners.base import SMALLEST, AlignerReport, Folder, Limits, Metric, Pairs
 from bilex.aligners.maps import Array, Center, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
-from bilex.aligners.report import AlignerReport
 from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
@@ -97,12 +95,7 @@ class FIPP(FromPairs):
     report_: FIPPReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         extend = len(pairs) < _FEW_SEEDS if self.self_learning is None else self.self_learning
         x, y = (_without_first_direction(side.vectors, self.centred) for side in (source, target))

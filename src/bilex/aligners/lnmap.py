@@ -11,7 +11,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,11 +18,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
+from bilex.aligners.base import SMALLEST, Aligner, AlignerReport, Folder, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideEncoders, PReLU
 from bilex.aligners.preparation import unit_center_unit
-from bilex.aligners.report import AlignerReport
 from bilex.core.cuda_graphs import ReplayedStep
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
@@ -129,12 +127,7 @@ class LNMap(Aligner):
         return self.clone().set_params(mapper_epochs=min(self.mapper_epochs, _TRIAL_EPOCHS))
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         device = resolve_device(self.device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
@@ -178,6 +171,13 @@ class LNMap(Aligner):
         """Random numbers that depend on the place in the work alone, so that a resumed fit draws the same."""
         torch.manual_seed(int(np.random.SeedSequence([self.seed, stage, number]).generate_state(1)[0]))
 
+    def _epoch(self, step: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tensor) -> float:
+        """Update on rows or pairs in batches; the mean loss of one."""
+        total = torch.zeros((), device=rows.device)
+        for batch in torch.split(rows, self.batch):
+            total += step(batch) * len(batch)
+        return float(total) / len(rows)
+
     def _autoencoder(
         self, rows: torch.Tensor, stage: int, state: Checkpoint, progress: Progress
     ) -> tuple[_Language, float]:
@@ -198,10 +198,7 @@ class LNMap(Aligner):
             for epoch in range(done, self.autoencoder_epochs):
                 self._seed(stage, epoch + 1)
                 chosen = torch.randint(len(rows), (self.autoencoder_samples,), device=rows.device)
-                total = torch.zeros((), device=rows.device)
-                for batch in torch.split(chosen, self.batch):
-                    total += step(batch) * len(batch)
-                error = float(total) / len(chosen) * rows.shape[1]
+                error = self._epoch(step, chosen) * rows.shape[1]
                 kept.save(epoch + 1, error=error)
                 task.advance(error=error)
         return _Language(rows, encoder, decoder, adam), error
@@ -249,10 +246,7 @@ class LNMap(Aligner):
                 pairs = torch.from_numpy(np.concatenate([seeds, found[: number * self.growth]])).to(x.device)
                 both.train()
                 for _ in range(self.mapper_epochs):
-                    total = torch.zeros((), device=x.device)
-                    for batch in torch.split(pairs[torch.randperm(len(pairs), device=x.device)], self.batch):
-                        total += step(batch) * len(batch)
-                    mean = float(total) / len(pairs)
+                    mean = self._epoch(step, pairs[torch.randperm(len(pairs), device=x.device)])
                     if not math.isfinite(mean):
                         raise BilexError(
                             f"lnmap's mapper diverged at mapper_rate {self.mapper_rate}; use a smaller one."

@@ -6,6 +6,7 @@ network. All methods produce this class, so that saving, loading and mapping new
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,42 +23,44 @@ Array = npt.NDArray[np.float32]
 
 
 class MapStep:
-    """One stage of a map: some tensors, and a function of rows.
+    """One stage of a map: some tensors, and a function of rows and of them.
 
-    A subclass sets `kind` and the names of its tensors in `parts`, and defines `__call__` and, for speed,
-    `on_device`.
+    A subclass sets `kind`, the names of its tensors in `parts`, `function`, and whether that also takes rows
+    on a device.
     """
 
     kind: ClassVar[str]
     parts: ClassVar[tuple[str, ...]] = ()
-    _known: ClassVar[dict[str, type[MapStep]]] = {}
+    function: ClassVar[Callable[..., Any]]
+    on_any_device: ClassVar[bool] = False
+    known: ClassVar[dict[str, type[MapStep]]] = {}
 
     def __init_subclass__(cls) -> None:
-        MapStep._known[cls.kind] = cls
+        MapStep.known[cls.kind] = cls
 
     def __init__(self, *tensors: npt.ArrayLike) -> None:
-        for name, tensor in zip(self.parts, tensors, strict=True):
-            setattr(self, name, np.ascontiguousarray(tensor, dtype=np.float32))
+        arrays = [np.ascontiguousarray(tensor, dtype=np.float32) for tensor in tensors]
+        self.tensors: dict[str, Array] = dict(zip(self.parts, arrays, strict=True))
 
     def __call__(self, rows: Array) -> Array:
         """Transform rows; the result may have another width."""
-        raise NotImplementedError
+        result: Array = self.function(rows, *self.tensors.values())
+        return result
 
     def on_device(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same for rows on a device; by default through the host."""
+        """The same for rows on a device."""
         import torch
 
-        return torch.from_numpy(self(rows.cpu().numpy())).to(rows.device)
+        if not self.on_any_device:
+            return torch.from_numpy(self(rows.cpu().numpy())).to(rows.device)
+        result: torch.Tensor = self.function(rows, *map(rows.new_tensor, self.tensors.values()))
+        return result
 
 
 class Unit(MapStep):
-    """Divide each row by its length."""
+    """Divide each row by its length; zero rows stay zero."""
 
-    kind = "unit"
-
-    def __call__(self, rows: Array) -> Array:
-        """Rows of length one; zero rows stay zero."""
-        return unit_rows_float32(rows)
+    kind, function = "unit", staticmethod(unit_rows_float32)
 
     def on_device(self, rows: torch.Tensor) -> torch.Tensor:
         """The same on a device; rows with lengths beyond float32 go through the host."""
@@ -70,135 +73,106 @@ class Unit(MapStep):
 class Center(MapStep):
     """Subtract the mean vector of the vocabulary that the map was learned on."""
 
-    kind = "center"
-    parts = ("mean",)
-    mean: Array
-
-    def __call__(self, rows: Array) -> Array:
-        """Rows less the mean."""
-        return rows - self.mean
-
-    def on_device(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same on a device."""
-        return rows - rows.new_tensor(self.mean)
+    kind, parts, on_any_device = "center", ("mean",), True
+    function = staticmethod(operator.sub)
 
 
 class Linear(MapStep):
     """Multiply by a matrix from the right."""
 
-    kind = "linear"
-    parts = ("matrix",)
-    matrix: Array
+    kind, parts, on_any_device = "linear", ("matrix",), True
+    function = staticmethod(operator.matmul)
 
-    def __call__(self, rows: Array) -> Array:
-        """Rows times the matrix."""
-        return rows @ self.matrix
-
-    def on_device(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same on a device."""
-        return rows @ rows.new_tensor(self.matrix)
+    @property
+    def matrix(self) -> Array:
+        """The matrix."""
+        return self.tensors["matrix"]
 
 
-# Steps of maps that are small networks (LNMap).
+# Steps of maps that are small networks (LNMap), and of models of older versions.
+
+
+def _dense(rows: Array, matrix: Array, bias: Array) -> Array:
+    return rows @ matrix + bias
+
+
+def _prelu(rows: Array, slope: Array) -> Array:
+    return np.where(rows >= 0, rows, slope * rows)
+
+
+def _mapper(rows: Array, matrix_in: Array, bias_in: Array, matrix_out: Array, bias_out: Array) -> Array:
+    return unit_rows_float32(_dense(np.tanh(_dense(rows, matrix_in, bias_in)), matrix_out, bias_out))
+
+
+def _encoder(rows: Array, *tensors: Array) -> Array:
+    for matrix, bias, slope in (tensors[:3], tensors[3:6]):
+        rows = _prelu(_dense(rows, matrix, bias), slope)
+    return _dense(rows, *tensors[6:])
+
+
+def _mapped_beside_own(rows: Array, *mapper: Array) -> Array:
+    return np.concatenate([_mapper(rows, *mapper), unit_rows_float32(rows)], axis=1)
+
+
+def _own_beside_mapped(rows: Array, *mapper: Array) -> Array:
+    return np.concatenate([unit_rows_float32(rows), _mapper(rows, *mapper)], axis=1)
+
+
+def _own_beside_encoders(rows: Array, *tensors: Array) -> Array:
+    own, other, mapper = tensors[:8], tensors[8:16], tensors[16:]
+    mapped = _mapper(_encoder(rows, *other), *mapper)
+    return np.concatenate([unit_rows_float32(_encoder(rows, *own)), mapped], axis=1)
+
+
+def _local(rows: Array, anchors: Array, pulls: Array, width: Array, step: Array) -> Array:
+    unit = unit_rows_float32(rows)
+    cosines = unit @ anchors.T
+    weights = np.where(cosines < 0.25, 0, np.exp((cosines - 1) / width))
+    shift = (weights @ pulls) / (1 + weights.sum(axis=1, keepdims=True))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.where(shift.any(axis=1)[:, None], unit_rows_float32(unit + step * shift) * lengths, rows)
+
+
+_MAPPER = ("matrix_in", "bias_in", "matrix_out", "bias_out")
+_LAYERS = tuple(f"{part}_{number}" for number in (1, 2) for part in ("matrix", "bias", "slope"))
+_ENCODER = (*_LAYERS, "matrix_3", "bias_3")
 
 
 class Dense(MapStep):
     """Multiply by a matrix from the right and add a row."""
 
-    kind = "dense"
-    parts = ("matrix", "bias")
-    matrix: Array
-    bias: Array
-
-    def __call__(self, rows: Array) -> Array:
-        """Rows times the matrix, plus the bias."""
-        return rows @ self.matrix + self.bias
+    kind, parts, function = "dense", ("matrix", "bias"), staticmethod(_dense)
 
 
 class PReLU(MapStep):
     """Multiply what is negative by a learned slope."""
 
-    kind = "prelu"
-    parts = ("slope",)
-    slope: Array
-
-    def __call__(self, rows: Array) -> Array:
-        """Rows with their negative numbers times the slope."""
-        return np.where(rows >= 0, rows, self.slope * rows)
+    kind, parts, function = "prelu", ("slope",), staticmethod(_prelu)
 
 
 class Tanh(MapStep):
     """Squash into (−1, 1)."""
 
-    kind = "tanh"
-
-    def __call__(self, rows: Array) -> Array:
-        """The hyperbolic tangent of each number."""
-        return np.tanh(rows)
+    kind, function = "tanh", staticmethod(np.tanh)
 
 
-class _Mapper(MapStep):
-    """A network with one hidden layer, tanh in between, and the unit rows before and after it."""
+class MappedBesideOwn(MapStep):
+    """Twice as wide rows: first what a mapper makes of them, then themselves; both of unit length."""
 
-    kind = "mapper"
-    parts: ClassVar[tuple[str, ...]] = ("matrix_in", "bias_in", "matrix_out", "bias_out")
-    matrix_in: Array
-    bias_in: Array
-    matrix_out: Array
-    bias_out: Array
-
-    def _before_and_after(self, rows: Array) -> tuple[Array, Array]:
-        hidden = np.tanh(rows @ self.matrix_in + self.bias_in)
-        unit = Unit()
-        return unit(rows), unit(hidden @ self.matrix_out + self.bias_out)
+    kind, parts, function = "mapped-beside-own", _MAPPER, staticmethod(_mapped_beside_own)
 
 
-class MappedBesideOwn(_Mapper):
-    """Rows carried over by a mapper, then the rows as they were; both of unit length."""
+class OwnBesideMapped(MapStep):
+    """The same in the other order; in models of older versions."""
 
-    kind = "mapped-beside-own"
-
-    def __call__(self, rows: Array) -> Array:
-        """Twice as wide rows: first what the mapper makes of them, then themselves."""
-        own, mapped = self._before_and_after(rows)
-        return np.concatenate([mapped, own], axis=1)
+    kind, parts, function = "own-beside-mapped", _MAPPER, staticmethod(_own_beside_mapped)
 
 
-class OwnBesideMapped(_Mapper):
-    """Rows as they were, then the rows mapped; both of unit length; in models of older versions."""
-
-    kind = "own-beside-mapped"
-
-    def __call__(self, rows: Array) -> Array:
-        """Twice as wide rows: first themselves, then what the mapper makes of them."""
-        own, mapped = self._before_and_after(rows)
-        return np.concatenate([own, mapped], axis=1)
-
-
-_LAYERS = tuple(f"{part}_{number}" for number in (1, 2) for part in ("matrix", "bias", "slope"))
-_ENCODER = (*_LAYERS, "matrix_3", "bias_3")
-
-
-class OwnBesideEncoders(_Mapper):
+class OwnBesideEncoders(MapStep):
     """What one encoder makes of rows, then what another encoder and a mapper make of them; of unit length."""
 
-    kind = "own-beside-encoders"
-    parts = (
-        *(f"own_{part}" for part in _ENCODER),
-        *(f"other_{part}" for part in _ENCODER),
-        *_Mapper.parts,
-    )
-
-    def __call__(self, rows: Array) -> Array:
-        """First the rows in their own latent space, then in that of the other language."""
-        _, mapped = self._before_and_after(self._encoded(rows, "other"))
-        return np.concatenate([Unit()(self._encoded(rows, "own")), mapped], axis=1)
-
-    def _encoded(self, rows: Array, name: str) -> Array:
-        tensors = [getattr(self, f"{name}_{part}") for part in _ENCODER]
-        for matrix, bias, slope in (tensors[:3], tensors[3:6]):
-            rows = PReLU(slope)(Dense(matrix, bias)(rows))
-        return Dense(*tensors[6:])(rows)
+    kind, function = "own-beside-encoders", staticmethod(_own_beside_encoders)
+    parts = (*(f"{side}_{part}" for side in ("own", "other") for part in _ENCODER), *_MAPPER)
 
 
 class Local(MapStep):
@@ -208,23 +182,7 @@ class Local(MapStep):
     anchors with a cosine below 0.25 do not count. Lengths stay.
     """
 
-    kind = "local"
-    parts = ("anchors", "pulls", "width", "step")
-    anchors: Array
-    pulls: Array
-    width: Array
-    step: Array
-
-    def __call__(self, rows: Array) -> Array:
-        """The shifted rows."""
-        unit = unit_rows_float32(rows)
-        cosines = unit @ self.anchors.T
-        weights = np.where(cosines < 0.25, 0, np.exp((cosines - 1) / self.width))
-        shift = (weights @ self.pulls) / (1 + weights.sum(axis=1, keepdims=True))
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.where(
-            shift.any(axis=1)[:, None], unit_rows_float32(unit + self.step * shift) * lengths, rows
-        )
+    kind, parts, function = "local", ("anchors", "pulls", "width", "step"), staticmethod(_local)
 
 
 class Map:
@@ -236,6 +194,11 @@ class Map:
 
     def __init__(self, steps: Sequence[MapStep]) -> None:
         self.steps = list(steps)
+
+    @classmethod
+    def linear(cls, matrix: npt.ArrayLike) -> Map:
+        """Unit rows times a matrix, divided by their lengths again."""
+        return cls([Unit(), Linear(matrix), Unit()])
 
     def __call__(
         self, vectors: npt.ArrayLike, block: int = 16384, *, device: torch.device | None = None
@@ -278,9 +241,9 @@ class Map:
     def state(self, prefix: str) -> tuple[list[str], dict[str, Array]]:
         """The kinds of the steps, and their tensors named `prefix.number.part`."""
         tensors = {
-            f"{prefix}.{number}.{part}": getattr(step, part)
+            f"{prefix}.{number}.{part}": tensor
             for number, step in enumerate(self.steps)
-            for part in step.parts
+            for part, tensor in step.tensors.items()
         }
         return [step.kind for step in self.steps], tensors
 
@@ -289,7 +252,7 @@ class Map:
         """Rebuild a map from what `state` gave."""
         steps = []
         for number, kind in enumerate(kinds):
-            step = MapStep._known.get(kind)
+            step = MapStep.known.get(kind)
             if step is None:
                 raise BilexError(f"map step '{kind}' is not known to this version of bilex; upgrade bilex.")
             steps.append(step(*(tensor(f"{prefix}.{number}.{part}") for part in step.parts)))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.base import Aligner, Folder, Pairs
+from bilex.aligners.maps import Map, Unit
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
@@ -51,12 +50,7 @@ class Procrustes(Aligner):
     summary = "one rotation from the seed pairs; the plain baseline, seconds"
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         unit = Map([Unit()])
         x = unit(source.vectors[pairs[:, 0]]).astype(np.float64)
@@ -64,5 +58,4 @@ class Procrustes(Aligner):
         u, _, v = common_rotations(x.T @ y)
         if source.dim == target.dim:
             u, v = u @ v.T, np.eye(target.dim)
-        self.source_map_ = Map([Unit(), Linear(u), Unit()])
-        self.target_map_ = Map([Unit(), Linear(v), Unit()])
+        self.source_map_, self.target_map_ = Map.linear(u), Map.linear(v)

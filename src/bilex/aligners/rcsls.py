@@ -7,7 +7,6 @@ with a Retrieval Criterion" (EMNLP 2018).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,10 +14,9 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, Limits, Pairs
-from bilex.aligners.maps import Array, Linear, Map, Unit
+from bilex.aligners.base import SMALLEST, AlignerReport, Folder, Limits, Pairs
+from bilex.aligners.maps import Array, Map, Unit
 from bilex.aligners.procrustes import common_rotations
-from bilex.aligners.report import AlignerReport
 from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
@@ -80,19 +78,13 @@ class RCSLS(FromPairs):
     report_: RCSLSReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         unit = Map([Unit()])
         loss = RelaxedCSLS(unit(source.vectors), unit(target.vectors), pairs, self.neighbours, self.device)
         u, _, v = common_rotations(loss.covariance)
         matrix = self._descend(u @ v.T, loss, progress)
-        self.source_map_ = Map([Unit(), Linear(matrix), Unit()])
-        self.target_map_ = Map([Unit()])
+        self.source_map_, self.target_map_ = Map.linear(matrix), unit
 
     def _descend(self, matrix: Matrix, loss: RelaxedCSLS, progress: Progress) -> Matrix:
         """The map after `iterations` steps from `matrix`."""
@@ -108,15 +100,12 @@ class RCSLS(FromPairs):
                 trial_value, trial_gradient = loss(trial)
                 losses.append(trial_value)
                 risen = not trial_value <= value
-                length = step_length
-                if risen:
-                    step_length /= 2
-                else:
-                    value = trial_value
-                if not risen or not self.restore:
+                if not (risen and self.restore):
                     matrix, gradient = trial, trial_gradient
-                if self.restore:
-                    length = step_length
+                value = value if risen else trial_value
+                next_length = step_length / 2 if risen else step_length
+                length = next_length if self.restore else step_length
+                step_length = next_length
                 task.advance(loss=value, step=step_length)
         self.report_ = replace(
             self.report_,

@@ -47,7 +47,15 @@ def get_method(name: str) -> type[Aligner]:
         found: type[Aligner] = getattr(importlib.import_module(f"bilex.aligners.{module}"), cls)
         return found
     if name in (registered := _registered()):
-        return _loaded(registered[name])
+        entry = registered[name]
+        try:
+            found = entry.load()
+        except Exception as error:
+            home = entry.dist.name if entry.dist is not None else entry.value
+            raise BilexError(
+                f"the method '{name}' of {home} cannot be imported ({error}); install {home} again."
+            ) from error
+        return found
     if name in (imported := _imported()):
         return imported[name]
     known = method_names()
@@ -81,14 +89,3 @@ def _imported() -> dict[str, type[Aligner]]:
         if "name" in vars(cls):
             named[cls.name] = cls
     return named
-
-
-def _loaded(entry: EntryPoint) -> type[Aligner]:
-    try:
-        found: type[Aligner] = entry.load()
-    except Exception as error:
-        home = entry.dist.name if entry.dist is not None else entry.value
-        raise BilexError(
-            f"the method '{entry.name}' of {home} cannot be imported ({error}); install {home} again."
-        ) from error
-    return found

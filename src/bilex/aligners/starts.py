@@ -11,13 +11,13 @@ join each start that consists of pairs.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 import torch
 
@@ -32,12 +32,6 @@ from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
 from bilex.search import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
-
-if TYPE_CHECKING:
-    from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
-
-    SelfLearning: TypeAlias = "VecMapSemi | VecMapUnsupervised"
-    Start: TypeAlias = "tuple[str, SelfLearning, Lexicon | None]"
 
 # Below this share of recovered pairs the alignment has most likely failed: wrong starts reach 0.17 at most,
 # right ones 0.24 at least (research/never_worse.md).
@@ -69,40 +63,21 @@ def unsupervised_similarity_distributions(
     size = min(frequent, len(source), len(target))
     if size < 2:
         raise BilexError("the unsupervised start needs at least two words in each language.")
-    shape_x = _sorted_root_similarities(unit_center_unit(source.vectors).rows[:size])
-    shape_y = _sorted_root_similarities(unit_center_unit(target.vectors).rows[:size])
-    return _match_both_ways(shape_x, shape_y, min(k, size), device)
+    x, y = (_sorted_root_similarities(words, size) for words in (source, target))
+    r_x, r_y = neighbourhoods(x, y, min(k, size), device=device)
+    _, forward = csls_top_k(x, y, 1, query_mean=r_x, key_mean=r_y, device=device)
+    _, backward = csls_top_k(y, x, 1, query_mean=r_y, key_mean=r_x, device=device)
+    rows = np.arange(size)
+    pairs = np.concatenate([np.stack([rows, forward[:, 0]], 1), np.stack([backward[:, 0], rows], 1)])
+    return pairs.astype(np.int64)
 
 
-def _sorted_root_similarities(rows: Array) -> Array:
+def _sorted_root_similarities(words: WordVectors, size: int) -> Array:
     """Each row of (XXᵀ)^½ = U S Uᵀ in rising order, then unit, centred, unit."""
-    u, singular, _ = scipy.linalg.svd(rows, full_matrices=False)
+    u, singular, _ = scipy.linalg.svd(unit_center_unit(words.vectors).rows[:size], full_matrices=False)
     root = (u * singular) @ u.T
     root.sort(axis=1)
     return unit_center_unit(root).rows
-
-
-def _match_both_ways(source: Array, target: Array, k: int, device: str) -> Pairs:
-    """Each source row with its best target row by CSLS, then each target row with its best source row."""
-    source_mean, target_mean = neighbourhoods(source, target, k, device=device)
-    _, forward = csls_top_k(source, target, 1, query_mean=source_mean, key_mean=target_mean, device=device)
-    _, backward = csls_top_k(target, source, 1, query_mean=target_mean, key_mean=source_mean, device=device)
-    return np.concatenate(
-        [_pairs(np.arange(len(source)), forward[:, 0]), _pairs(backward[:, 0], np.arange(len(target)))]
-    )
-
-
-def _pairs(source_rows: npt.NDArray[np.int64], target_rows: npt.NDArray[np.int64]) -> Pairs:
-    return np.stack([source_rows, target_rows], axis=1).astype(np.int64)
-
-
-class _Trial(NamedTuple):
-    """The result of one start: the aligner, the share of pairs that others predict, their similarity."""
-
-    name: str
-    aligner: SelfLearning
-    recovered: float
-    similarity: float
 
 
 class FirstDictionary(NamedTuple):
@@ -137,19 +112,29 @@ def first_dictionary(
     Raises:
         BilexError: There are no seeds, and no start is possible or all of them failed.
     """
+    from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
+
     given = _words(source, target, seeds)
     small = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
-    possible = _possible(*small, given, start, device, seed)
-    if [name for name, *_ in possible] == ["seeds"]:
+    possible = _possible(*small, given, start)
+    if list(possible) == ["seeds"]:
         return FirstDictionary(seeds)
-    trials = _trials(possible, small, progress)
+    fitted: dict[str, VecMapSemi | VecMapUnsupervised] = {}
+    for name, pairs in possible.items():
+        progress.log(f"Trying the start from {name}.")
+        method = VecMapUnsupervised if pairs is None else VecMapSemi
+        aligner = method(device=device, seed=seed, frequent=_COMPARED_WORDS, patience=_PATIENCE)
+        seen = 2 * _COMPARED_WORDS if pairs is None else None  # pairs may have rarer words
+        fitted[name] = aligner.fit(small[0].head(seen), small[1].head(seen), pairs, progress=progress)
+        if aligner.report_.recovered >= _CLEAR:
+            break
+    found = {name: (one.report_.recovered, one.report_.objective) for name, one in fitted.items()}
     tried = {
-        trial.name: TriedStart(recovered=round(trial.recovered, 4), similarity=round(trial.similarity, 4))
-        for trial in trials
+        name: TriedStart(recovered=round(r, 4), similarity=round(s, 4)) for name, (r, s) in found.items()
     }
-    best = max(trials, key=lambda trial: (trial.recovered, trial.similarity))
-    shares = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
-    if best.recovered < COLLAPSED:
+    shares = ", ".join(f"{name} {recovered:.0%}" for name, (recovered, _) in found.items())
+    best = max(found, key=lambda name: found[name])
+    if found[best][0] < COLLAPSED:
         if len(seeds):
             progress.log(
                 f"{len(seeds)} seeds: no other start helps (pairs that the others predict: {shares})."
@@ -160,12 +145,46 @@ def first_dictionary(
             f"predict: {shares}); give even a few dozen seed pairs with --seeds."
         )
     known = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
-    progress.log(f"{known}: starting from {best.name} (pairs that the other pairs predict: {shares}).")
-    x = torch.from_numpy(best.aligner.source_map_(source.head(words).vectors))
-    y = torch.from_numpy(best.aligner.target_map_(target.head(words).vectors))
+    progress.log(f"{known}: starting from {best} (pairs that the other pairs predict: {shares}).")
+    x = torch.from_numpy(fitted[best].source_map_(source.head(words).vectors))
+    y = torch.from_numpy(fitted[best].target_map_(target.head(words).vectors))
     keep = keep or min(_INDUCED, max(1, 2 * min(len(source), len(target)) // 3))
     induced = induce_pairs(x, y, frequent=frequent, keep=keep, k=k, device=device)
-    return FirstDictionary(np.concatenate([seeds, augmentation(induced, seeds)]), best.name, tried)
+    return FirstDictionary(np.concatenate([seeds, augmentation(induced, seeds)]), best, tried)
+
+
+def _possible(
+    source: WordVectors, target: WordVectors, seeds: list[tuple[str, str]], wanted: str
+) -> dict[str, Lexicon | None]:
+    """The starts that are allowed, by name: their pairs, or None for the shapes of the spaces."""
+    rows = {
+        "identical": spelled_alike(source, target),
+        "numerals": numerals(source, target),
+        "romanised": of_like_frequency(romanised(source, target)),
+    }
+    shared = {name: _words(source, target, pairs) for name, pairs in rows.items()}
+    together = list(dict.fromkeys(itertools.chain(*shared.values())))
+    if len(together) > max(map(len, shared.values())):
+        shared["shared"] = together
+    starts: dict[str, Lexicon | None] = {
+        name: Lexicon([*seeds, *pairs], name)
+        for name, pairs in shared.items()
+        if len(pairs) >= _FEWEST_SHARED
+    }
+    starts |= {"seeds": Lexicon(seeds, "seeds")} if seeds else {"unsupervised": None}
+    if wanted not in ("auto", "joined", "seeds"):
+        starts = {name: pairs for name, pairs in starts.items() if name in (wanted, "seeds")}
+    if not starts:
+        counts = ", ".join(f"{len(pairs)} {name}" for name, pairs in shared.items())
+        raise BilexError(
+            f"start '{wanted}' needs at least {_FEWEST_SHARED} such words that both languages have; these "
+            f"share {counts}; use start=unsupervised or give seeds."
+        )
+    return starts
+
+
+def _words(source: WordVectors, target: WordVectors, pairs: Pairs) -> list[tuple[str, str]]:
+    return [(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs]
 
 
 @dataclass(kw_only=True, repr=False)
@@ -187,84 +206,5 @@ class FromPairs(Aligner):
             return super()._usable_pairs(source, target, lexicon, progress)
         seeds = lexicon.index(source.key_to_index, target.key_to_index)
         self.report_ = replace(self.report_, seed_pairs=len(lexicon), seed_pairs_used=len(seeds))
-        settings: dict[str, Any] = {"device": self.device, "seed": self.seed, "progress": progress}
-        found = first_dictionary(source, target, seeds, **settings).pairs
-        return without_pairs(found, self.rejected_)
-
-
-def _possible(
-    source: WordVectors,
-    target: WordVectors,
-    seeds: list[tuple[str, str]],
-    wanted: str,
-    device: str,
-    seed: int,
-) -> list[Start]:
-    """The starts that the vocabularies and the settings allow."""
-    from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
-
-    settings: dict[str, Any] = {
-        "device": device,
-        "seed": seed,
-        "frequent": _COMPARED_WORDS,
-        "patience": _PATIENCE,
-    }
-    rows = {
-        "identical": spelled_alike(source, target),
-        "numerals": numerals(source, target),
-        "romanised": of_like_frequency(romanised(source, target)),
-    }
-    found = {name: _words(source, target, pairs) for name, pairs in rows.items()}
-    together = list(dict.fromkeys(pair for pairs in found.values() for pair in pairs))
-    if len(together) > max(map(len, found.values())):
-        found["shared"] = together
-    starts: list[Start] = [
-        (name, VecMapSemi(**settings), Lexicon([*seeds, *pairs], name))
-        for name, pairs in found.items()
-        if len(pairs) >= _FEWEST_SHARED
-    ]
-    if seeds:
-        starts.append(("seeds", VecMapSemi(**settings), Lexicon(seeds, "seeds")))
-    else:
-        starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
-    any_start = wanted in ("auto", "joined", "seeds")
-    chosen = [start for start in starts if any_start or start[0] in (wanted, "seeds")]
-    if not chosen:
-        counts = ", ".join(f"{len(pairs)} {name}" for name, pairs in found.items())
-        raise BilexError(
-            f"start '{wanted}' needs at least {_FEWEST_SHARED} such words that both languages have; these "
-            f"share {counts}; use start=unsupervised or give seeds."
-        )
-    return chosen
-
-
-def _words(source: WordVectors, target: WordVectors, pairs: Pairs) -> list[tuple[str, str]]:
-    """Pairs of rows as pairs of words."""
-    return [(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs]
-
-
-def _trials(
-    possible: list[Start], frequent: tuple[WordVectors, WordVectors], progress: Progress
-) -> list[_Trial]:
-    """Extend starts by self-learning, one after the other, until one succeeds clearly."""
-    trials: list[_Trial] = []
-    for start in possible:
-        trials.append(_tried(*start, *frequent, progress))
-        if trials[-1].recovered >= _CLEAR:
-            break
-    return trials
-
-
-def _tried(
-    name: str,
-    aligner: SelfLearning,
-    lexicon: Lexicon | None,
-    source: WordVectors,
-    target: WordVectors,
-    progress: Progress,
-) -> _Trial:
-    """Extend one start by self-learning on the frequent words; its pairs may have rarer words."""
-    words = None if lexicon is not None else 2 * _COMPARED_WORDS
-    progress.log(f"Trying the start from {name}.")
-    aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
-    return _Trial(name, aligner, aligner.report_.recovered, aligner.report_.objective)
+        found = first_dictionary(source, target, seeds, device=self.device, seed=self.seed, progress=progress)
+        return without_pairs(found.pairs, self.rejected_)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from abc import abstractmethod
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
-from bilex.aligners.advanced import AdvancedReport, advanced_maps, damping_sentence
-from bilex.aligners.base import Aligner, Limits, Pairs
+from bilex.aligners.advanced import AdvancedReport, advanced_maps
+from bilex.aligners.base import Aligner, Folder, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
@@ -40,7 +38,6 @@ _SECONDS_KEPT = 10.0
 # In a trial: patience, growth and matched words. The confidences learned from shorter self-learning are as
 # good as those of a whole fit (research/trial.md).
 _TRIAL_PATIENCE, _TRIAL_GROWTH, _TRIAL_FREQUENT = 5, 4.0, 5_000
-_DIRECTIONS = ("forward", "backward")
 _JUDGED_WORDS, _JUDGED_SPLITS = 4000, 3  # of `recovered_share`
 
 
@@ -88,16 +85,9 @@ class VecMapSupervised(FromPairs):
     report_: VecMapReport = field(init=False, compare=False)
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
-        x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
-        ridge = _map(self, x, y, pairs, progress)
-        self.report_ = replace(self.report_, dictionary=len(pairs), ridge=ridge)
+        _map(self, unit_center_unit(source.vectors), unit_center_unit(target.vectors), pairs, progress)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -146,17 +136,12 @@ class _SelfLearning(Aligner):
             frequent=min(self.frequent, _TRIAL_FREQUENT),
         )
 
-    @abstractmethod
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
-        """The pairs of the first round."""
+        """The pairs of the first round: the seeds, if a method does not find others."""
+        return pairs
 
     def _fit(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        pairs: Pairs,
-        progress: Progress,
-        checkpoint: Path | None,
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Folder
     ) -> None:
         if len(pairs) and not self.needs_seeds:
             progress.log(f"method '{self.name}' makes its own first dictionary; the seed pairs are not used.")
@@ -166,27 +151,24 @@ class _SelfLearning(Aligner):
         placed_x, placed_y = placed(x.rows, device), placed(y.rows, device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
         learned = self._learn(placed_x, placed_y, torch.from_numpy(first).to(device), state, progress)
-        induced = _both(learned)
-        ridge = _map(self, x, y, induced.cpu().numpy(), progress)
-        mutual = learned.backward[learned.forward] == torch.arange(len(learned.forward), device=device)
-        agreement = float(mutual.double().mean())
+        induced = _both(learned.forward, learned.backward)
+        _map(self, x, y, induced.cpu().numpy(), progress)
         share = recovered_share(placed_x, placed_y, induced, k=self.neighbours, seed=self.seed)
+        warnings: tuple[str, ...] = ()
+        if share < COLLAPSED:
+            warnings = (
+                f"a part of the induced pairs predicts only {share:.0%} of the others, so the two languages "
+                "were probably not brought together; give (more) seed pairs.",
+            )
+            progress.log(warnings[0])
         self.report_ = replace(
             self.report_,
             first_dictionary=len(first),
-            dictionary=len(induced),
-            ridge=ridge,
             objective=float(learned.objective),
-            agreement=agreement,
-            recovered=float(share),
+            agreement=float(_mutual(learned).double().mean()),
+            recovered=share,
+            warnings=warnings,
         )
-        if share < COLLAPSED:
-            warning = (
-                f"a part of the induced pairs predicts only {share:.0%} of the others, so the two languages "
-                "were probably not brought together; give (more) seed pairs."
-            )
-            self.report_ = replace(self.report_, warnings=(warning,))
-            progress.log(warning)
 
     def _learn(
         self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, state: Checkpoint, progress: Progress
@@ -195,66 +177,39 @@ class _SelfLearning(Aligner):
         from bilex.search.matching import StochasticMatcher
 
         frequent_x, frequent_y = x[: self.frequent], y[: self.frequent]
-        loop = _Loop.resumed(state, x.device) or _Loop(keep=self.keep)
+        loop = _Loop(self.keep)
+        if (kept := state.load()) is not None:
+            loop = _Loop(**{part.name: kept.state[part.name] for part in fields(_Loop)})
+            pairs = _both(kept.tensors["forward"].to(x.device), kept.tensors["backward"].to(x.device))
         match = StochasticMatcher(self.neighbours, self.seed, x.device, calls=loop.number)
         saved = time.monotonic()
         with progress.task("self-learning") as task:
             while True:
                 loop.number += 1
-                pairs = pairs if loop.found is None else _both(loop.found)
-                turned = frequent_x @ rotation(x, y, pairs)
-                last, loop.found = loop.found, match(turned, frequent_y, loop.keep)
-                similarity = loop.found.objective
-                if similarity >= loop.best + self.threshold:
-                    loop.best, loop.improved = similarity, loop.number
-                task.advance(round=loop.number, similarity=similarity, keep=loop.keep)
+                found = match(frequent_x @ rotation(x, y, pairs), frequent_y, loop.keep)
+                before, pairs = pairs, _both(found.forward, found.backward)
+                if found.objective >= loop.best + self.threshold:
+                    loop.best, loop.improved = found.objective, loop.number
+                task.advance(round=loop.number, similarity=found.objective, keep=loop.keep)
                 tired = loop.number - loop.improved >= self.patience
-                if loop.keep >= 1 and (tired or _same(last, loop.found)):
+                if loop.keep >= 1 and (tired or torch.equal(before, pairs)):
                     self.report_ = replace(self.report_, rounds=loop.number)
-                    return loop.found
+                    return found
                 if tired:
                     loop.keep, loop.improved = min(1.0, self.growth * loop.keep), loop.number
                 if time.monotonic() - saved > _SECONDS_KEPT:
-                    loop.store(state)
+                    state.save({"forward": found.forward, "backward": found.backward}, **asdict(loop))
                     saved = time.monotonic()
 
 
 @dataclass
 class _Loop:
-    """The state of self-learning after a round.
+    """The state of self-learning after a round."""
 
-    Args:
-        keep: The probability that a score is not hidden.
-        number: Rounds so far.
-        improved: The last round with an improvement, or with a new `keep`.
-        best: The highest mean similarity so far.
-        found: What the last round found.
-    """
-
-    keep: float
-    number: int = 0
-    improved: int = 0
-    best: float = -math.inf
-    found: Matches | None = None
-
-    def store(self, state: Checkpoint) -> None:
-        """Keep it, after at least one round."""
-        assert self.found is not None
-        partners = {name: getattr(self.found, name) for name in _DIRECTIONS}
-        numbers = {name: getattr(self, name) for name in ("keep", "number", "improved", "best")}
-        state.save(partners, **numbers, objective=self.found.objective)
-
-    @classmethod
-    def resumed(cls, state: Checkpoint, device: torch.device) -> _Loop | None:
-        """What was kept; None if nothing was."""
-        kept = state.load()
-        if kept is None:
-            return None
-        forward, backward = (kept.tensors[name].to(device) for name in _DIRECTIONS)
-        from bilex.search.matching import Matches
-
-        found = Matches(forward, backward, kept.state.pop("objective"))
-        return cls(**kept.state, found=found)
+    keep: float  # the probability that a score is not hidden
+    number: int = 0  # rounds so far
+    improved: int = 0  # the last round with an improvement, or with a new `keep`
+    best: float = -math.inf  # the highest mean similarity so far
 
 
 @dataclass(kw_only=True, repr=False)
@@ -267,9 +222,6 @@ class VecMapSemi(_SelfLearning, FromPairs):
 
     name = "vecmap-semi"
     summary = "self-learning from few seed pairs; minutes"
-
-    def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
-        return pairs
 
 
 @dataclass(kw_only=True, repr=False)
@@ -317,27 +269,25 @@ class VecMapUnsupervised(_SelfLearning):
         )
 
 
-def _both(found: Matches) -> torch.Tensor:
+def _both(forward: torch.Tensor, backward: torch.Tensor) -> torch.Tensor:
     """Forward, then backward pairs; a pair found both ways counts twice."""
-    source, target = (torch.arange(len(rows), device=rows.device) for rows in (found.forward, found.backward))
-    return torch.cat([torch.stack([source, found.forward], 1), torch.stack([found.backward, target], 1)])
+    source, target = (torch.arange(len(rows), device=rows.device) for rows in (forward, backward))
+    return torch.cat([torch.stack([source, forward], 1), torch.stack([backward, target], 1)])
 
 
-def _same(last: Matches | None, found: Matches) -> bool:
-    """Whether two rounds found the same pairs, so that without randomness all further rounds would."""
-    if last is None:
-        return False
-    return torch.equal(last.forward, found.forward) and torch.equal(last.backward, found.backward)
+def _mutual(found: Matches) -> torch.Tensor:
+    """Whether each source word is the best partner of its best partner."""
+    return found.backward[found.forward] == torch.arange(len(found.forward), device=found.forward.device)
 
 
-def _map(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress) -> float:
-    """Set the maps of `aligner` to the advanced mapping of a dictionary; return its ridge."""
-    maps = advanced_maps(x.rows[pairs[:, 0]], y.rows[pairs[:, 1]])
-    if maps.ridge:
-        progress.log(damping_sentence(len(pairs), maps.ridge))
+def _map(
+    aligner: VecMapSupervised | _SelfLearning, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress
+) -> None:
+    """Set the maps of `aligner` to the advanced mapping of a dictionary, and report it."""
+    maps = advanced_maps(x.rows[pairs[:, 0]], y.rows[pairs[:, 1]], progress)
     aligner.source_map_ = Map([*x.steps, Linear(maps.source), Unit()])
     aligner.target_map_ = Map([*y.steps, Linear(maps.target), Unit()])
-    return maps.ridge
+    aligner.report_ = replace(aligner.report_, dictionary=len(pairs), ridge=maps.ridge)
 
 
 def rotation(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
@@ -375,7 +325,7 @@ def recovered_share(
 
     match = StochasticMatcher(k, device=x.device)
     found = match(x @ turn, y, 1.0)
-    words = torch.nonzero(found.backward[found.forward] == torch.arange(len(x), device=x.device))[:, 0]
+    words = torch.nonzero(_mutual(found))[:, 0]
     learned = min(max(x.shape[1], y.shape[1]), len(words) // 2)
     if learned < 2:
         return 0.0

@@ -11,9 +11,10 @@ weight. research/calibration.md describes how both were chosen, and the remainin
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,7 @@ class Logistic:
     def fit(cls, scores: npt.ArrayLike, right: Truths) -> Logistic:
         """The maximum-likelihood function of score, lead and lag, with a light L2 penalty on the slopes.
 
-        Args:
-            scores: Falling scores, one query per row.
-            right: Whether each candidate is a translation, in the same shape.
+        `scores` fall, one query per row; `right` says whether each candidate is a translation.
         """
         from scipy.optimize import minimize
 
@@ -90,8 +89,8 @@ class Logistic:
     def mixed(self, other: Logistic, weight: float) -> Logistic:
         """The function whose log-odds are the mean of this one's and another's, which has `weight`."""
         ours, theirs = np.array([self.bias, *self.slopes]), np.array([other.bias, *other.slopes])
-        bias, *slopes = ((1 - weight) * ours + weight * theirs).tolist()
-        return Logistic(bias, (slopes[0], slopes[1], slopes[2], slopes[3]))
+        bias, score, lead, lag, rank = ((1 - weight) * ours + weight * theirs).tolist()
+        return Logistic(bias, (score, lead, lag, rank))
 
 
 PRIOR: dict[Retrieval, Logistic] = {
@@ -168,18 +167,15 @@ class Calibration:
     ) -> Numbers | None:
         """The confidence of each candidate, or None where none was learned.
 
-        Args:
-            scores: Falling scores, one query per row; at least two columns, for the lead of the first.
-            rows: The candidates, as rows of their vocabulary, in the same shape.
-            direction: The direction of translation.
-            retrieval: The retrieval that made the scores.
+        `scores` fall, one query per row, in at least two columns, for the lead of the first; `rows` are the
+        candidates as rows of their vocabulary.
         """
         part = self.parts.get((direction, retrieval))
         return None if part is None else part.model(scores, rows[:, 0])
 
     def swapped(self) -> Calibration:
         """The same confidences with source and target language exchanged."""
-        other: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
+        other = dict(zip(DIRECTIONS, DIRECTIONS[::-1], strict=True))
         parts = {(other[direction], retrieval): part for (direction, retrieval), part in self.parts.items()}
         return Calibration(parts, self.note)
 
@@ -200,27 +196,22 @@ class Calibration:
             ValueError, TypeError, KeyError, AttributeError: It was changed.
         """
         parts: dict[tuple[Direction, Retrieval], Calibrated] = {}
-        for direction in DIRECTIONS:
-            for retrieval in RETRIEVALS:
-                part = stored.get(f"{direction} {retrieval}")
-                if part is not None:
-                    bias, *slopes = map(_finite, (part["model"]["bias"], *part["model"]["slopes"]))
-                    if len(slopes) not in (3, 4):
-                        raise ValueError(f"a calibration with {len(slopes)} slopes")
-                    score, lead, lag, rank = (*slopes, 0.0)[:4]
-                    model = Logistic(bias, (score, lead, lag, rank))
-                    numbers = {name: _finite(value) for name, value in part.items() if name != "model"}
-                    numbers["words"] = int(numbers["words"])
-                    parts[direction, retrieval] = Calibrated(model=model, **numbers)  # type: ignore[arg-type]
+        for direction, retrieval in itertools.product(DIRECTIONS, RETRIEVALS):
+            part = stored.get(f"{direction} {retrieval}")
+            if part is not None:
+                bias, *slopes = map(_finite, (part["model"]["bias"], *part["model"]["slopes"]))
+                if len(slopes) not in (3, 4):
+                    raise ValueError(f"a calibration with {len(slopes)} slopes")
+                score, lead, lag, rank = (*slopes, 0.0)[:4]
+                model = Logistic(bias, (score, lead, lag, rank))
+                numbers = {name: _finite(value) for name, value in part.items() if name != "model"}
+                numbers["words"] = int(numbers["words"])
+                parts[direction, retrieval] = Calibrated(model=model, **numbers)  # type: ignore[arg-type]
         return cls(parts, str(stored["note"]))
 
 
 def _finite(value: object) -> float:
-    """A number as it must be in a calibration.
-
-    Raises:
-        TypeError: It is something else, or not finite.
-    """
+    """A number of a calibration; TypeError if it is something else, or not finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise TypeError(f"a calibration with {value!r} in it")
     return float(value)
@@ -284,16 +275,12 @@ def learn_confidences(records: AnswerRecords, seed: int = 0, *, pooled: bool = F
     scores of other methods are different.
     """
     for direction in DIRECTIONS:
-        answers = records.get((direction, "csls"))
-        words = 0 if answers is None else len(answers.scores)
+        key: tuple[Direction, Retrieval] = (direction, "csls")
+        words = len(records[key].scores) if key in records else 0
         if words < FEWEST_WORDS:
-            return Calibration(
-                note=f"not calibrated: {words} held-out words have a known translation, and at "
-                f"least {FEWEST_WORDS} are needed"
-            )
-    parts = {
-        key: _learn(answers, PRIOR[key[1]] if pooled else None, seed) for key, answers in records.items()
-    }
+            needed = f"have a known translation, and at least {FEWEST_WORDS} are needed"
+            return Calibration(note=f"not calibrated: {words} held-out words {needed}")
+    parts = {key: _learn(found, PRIOR[key[1]] if pooled else None, seed) for key, found in records.items()}
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 
@@ -336,17 +323,16 @@ def _learn(answers: Answers, prior: Logistic | None, seed: int) -> Calibrated:
         model = _between(answers.scores[inside], answers.first[inside], answers.right[inside], prior)
         first[outside] = model(answers.scores[outside], answers.first[outside])[:, 0]
     model, right = _between(answers.scores, answers.first, answers.right, prior), answers.right[:, 0]
-    found = Calibrated(
+    frequent = model(answers.frequent_scores, answers.frequent_first)[:, 0]
+    return Calibrated(
         model=model,
         words=words,
         accuracy=float(right.mean()),
         error=expected_calibration_error(first, right),
         error_by_chance=error_by_chance(first, seed),
         brier=float(np.mean((first - right) ** 2)),
+        frequent=float(frequent.mean()) if len(frequent) else math.nan,
     )
-    if not len(answers.frequent_scores):
-        return found
-    return replace(found, frequent=float(model(answers.frequent_scores, answers.frequent_first)[:, 0].mean()))
 
 
 def _between(scores: Floats, first: Rows, right: Truths, prior: Logistic | None) -> Logistic:

@@ -78,9 +78,8 @@ NOT_MEASURED = Expectation({}, {}, "not measured")
 
 def from_calibration(calibration: Calibration) -> Expectation:
     """What the confidences promise."""
-    parts = {
-        side: calibration.parts[side, "csls"] for side in DIRECTIONS if (side, "csls") in calibration.parts
-    }
+    found = {side: calibration.parts.get((side, "csls")) for side in DIRECTIONS}
+    parts = {side: part for side, part in found.items() if part is not None}
     known = not any(math.isnan(part.frequent) for part in parts.values())
     return Expectation(
         {side: part.words for side, part in parts.items()},
@@ -95,22 +94,16 @@ def from_few_seeds(
     aligner: Aligner,
     source: WordVectors,
     target: WordVectors,
-    lexicon: Lexicon | None,
+    lexicon: Lexicon,
     progress: Progress,
 ) -> Expectation:
     """How well few pairs predict each other, on frequent words: each third of their words from the others.
 
-    Args:
-        otherwise: What to return where even that cannot be measured.
-        aligner: The aligner.
-        source: Source vectors.
-        target: Target vectors.
-        lexicon: The seed pairs, or None.
-        progress: Receives how far the work is.
+    `otherwise` is returned where even that cannot be measured.
     """
     from bilex.aligners.preparation import small_vocabularies
 
-    usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon else Lexicon([])
+    usable = lexicon.covered(source.key_to_index, target.key_to_index)
     sources = sorted(usable.translations())
     if len(sources) < _FOLDS:
         return otherwise
@@ -126,9 +119,8 @@ def from_few_seeds(
             fitted = shortened.clone().fit(*small, usable.without(held_out, by="word"))
         except BilexError:
             return Expectation({}, {}, "there are too few seeds to predict some of them from the others")
-        for (side, retrieval), answers in answer_records(
-            Space.from_aligner(fitted, source, target), held_out
-        ).items():
+        space = Space.from_aligner(fitted, source, target)
+        for (side, retrieval), answers in answer_records(space, held_out).items():
             if retrieval == "csls":
                 words[side] += len(answers.right)
                 right[side] += int(answers.right[:, 0].sum())

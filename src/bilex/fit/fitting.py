@@ -102,23 +102,27 @@ def fit(
     """
     if not 0 < held_out < 1:
         raise BilexError(f"a share of {held_out} of the seeds cannot be held out; give one between 0 and 1.")
+    aligner.check()
     resumed = False
     if checkpoint is not None:
         check_writable(checkpoint / _ALIGNER)
         resumed = any((checkpoint / part).exists() for part in (_ALIGNER, _ENCODER))
-    lexicon = _with_rejected(seeds, rejected)
-    if lexicon is not None:
-        lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
+    lexicon = _with_rejected(Lexicon([], "no seeds") if seeds is None else seeds, tuple(rejected))
+    lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     stage = _opened(encoder, aligner, progress)
-    settings = aligner if aligned is None else aligned.aligner
-    options = {"calibrate": calibrate, "held_out": held_out}
-    if lexicon is not None and len(lexicon):
+    if len(lexicon):
         begin_step(progress, "learning confidences on held-out seeds")
-    decisions = _decisions(settings, source, target, lexicon, stage, options, progress, checkpoint)
+    decisions = _decisions(
+        aligner if aligned is None else aligned.aligner,
+        (source, target, lexicon),
+        stage,
+        {"calibrate": calibrate, "held_out": held_out},
+        progress,
+        checkpoint,
+    )
     if aligned is None:
-        fitted = aligner.clone()
+        fitted, started = aligner.clone(), time.monotonic()
         state = checkpoint / _ALIGNER if checkpoint else None
-        started = time.monotonic()
         begin_step(progress, f"aligning with {fitted.name}")
         fitted.fit(source, target, lexicon, progress=progress, checkpoint=state)
         seconds = time.monotonic() - started
@@ -144,19 +148,18 @@ def fit(
     expectation = from_calibration(decisions.calibration)
     if calibrate and not expectation.measured:
         expectation = from_few_seeds(expectation, fitted, source, target, lexicon, progress)
-    known = lexicon if lexicon is not None else Lexicon([], "no seeds")
     report = FitReport.of(
         fitted,
         source,
         target,
-        known,
-        seconds,
-        expectation,
-        decisions.report,
-        combined.report if combined else None,
+        lexicon,
+        fit_seconds=round(seconds, 2),
+        expectation=expectation,
+        trial=decisions.report,
+        language_model=combined.report if combined else None,
         resumed=resumed,
     )
-    return FitResult(fitted, space, combined, decisions.calibration, report, known)
+    return FitResult(fitted, space, combined, decisions.calibration, report, lexicon)
 
 
 def _opened(encoder: C2 | None, aligner: Aligner, progress: Progress) -> C2 | None:
@@ -166,34 +169,25 @@ def _opened(encoder: C2 | None, aligner: Aligner, progress: Progress) -> C2 | No
     seed = aligner.seed if encoder.random_seed is None else encoder.random_seed
     device = aligner.device if encoder.device == "auto" else encoder.device
     stage = replace(encoder, device=device, random_seed=seed)
-    if stage.open_encoder is not None:
-        return stage
-    return replace(stage, lm=stage.open(progress))
+    return stage if stage.open_encoder is not None else replace(stage, lm=stage.open(progress))
 
 
 def _decisions(
     aligner: Aligner,
-    source: WordVectors,
-    target: WordVectors,
-    lexicon: Lexicon | None,
+    data: tuple[WordVectors, WordVectors, Lexicon],
     stage: C2 | None,
     options: dict[str, Any],
     progress: Progress,
     checkpoint: Path | None,
 ) -> Decisions:
     """What the trial decides, or has decided before the run was interrupted."""
-
-    def decided() -> Decisions:
-        return decide(aligner, source, target, lexicon, encoder=stage, progress=progress, **options)
-
     if checkpoint is None:
-        return decided()
+        return decide(aligner, *data, encoder=stage, progress=progress, **options)
     from bilex.aligners.checkpoint import Checkpoint
 
-    pairs = np.zeros((0, 2), np.int64)
-    if lexicon is not None:
-        places = source.key_to_index, target.key_to_index
-        pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
+    source, target, lexicon = data
+    places = source.key_to_index, target.key_to_index
+    pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
     known_by = {
         "method": aligner.name,
         **aligner.settings(),
@@ -202,19 +196,16 @@ def _decisions(
         **options,
     }
     state = Checkpoint.of_fit(checkpoint / _TRIAL, known_by, source, target, pairs, progress)
-    kept = state.load(of_another="ignore")
-    if kept is not None:
+    if (kept := state.load(of_another="ignore")) is not None:
         return Decisions.from_dict(kept.state)
-    decisions = decided()
+    decisions = decide(aligner, *data, encoder=stage, progress=progress, **options)
     if not decisions.failed:  # the next run tries again
         state.save({}, **decisions.as_dict())
     return decisions
 
 
-def _with_rejected(seeds: Lexicon | None, rejected: Iterable[tuple[str, str]]) -> Lexicon | None:
-    more = tuple(rejected)
-    if not more:
+def _with_rejected(seeds: Lexicon, rejected: tuple[tuple[str, str], ...]) -> Lexicon:
+    if not rejected:
         return seeds
-    known = seeds if seeds is not None else Lexicon([], "no seeds")
-    wrong = tuple(dict.fromkeys((*known.rejected, *more)))
-    return replace(known.without(Lexicon(more)), rejected=wrong)
+    wrong = tuple(dict.fromkeys((*seeds.rejected, *rejected)))
+    return replace(seeds.without(Lexicon(rejected)), rejected=wrong)

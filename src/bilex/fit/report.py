@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import bilex
-from bilex.aligners.report import AlignerReport, StoredReport
+from bilex.aligners.base import AlignerReport, StoredReport
 from bilex.core.machine import processor
 from bilex.core.typed_json import as_json, from_json
 from bilex.encoders.settings import StageReport
@@ -112,14 +112,9 @@ class FitReport:
         source: WordVectors,
         target: WordVectors,
         seeds: Lexicon,
-        seconds: float,
-        expectation: Expectation,
-        trial: TrialReport,
-        language_model: StageReport | None = None,
-        *,
-        resumed: bool = False,
+        **results: Any,
     ) -> FitReport:
-        """The report of a fitted aligner."""
+        """The report of a fitted aligner; `results` are further fields."""
         from bilex.search.low_precision.operands import used
 
         return cls(
@@ -128,7 +123,6 @@ class FitReport:
             settings=aligner.settings(),
             seeds_optional=not aligner.needs_seeds,
             report=aligner.report_,
-            fit_seconds=round(seconds, 2),
             source_file=source.report.source if source.report else None,
             target_file=target.report.source if target.report else None,
             source_dim=source.dim,
@@ -138,15 +132,12 @@ class FitReport:
             seeds=seeds.name,
             seed_pairs=len(seeds),
             seed_pairs_covered=len(seeds.index(source.key_to_index, target.key_to_index)),
-            expectation=expectation,
-            trial=trial,
-            language_model=language_model,
-            resumed=resumed,
             bilex_version=bilex.__version__,
             python_version=platform.python_version(),
             processor=processor().name,
             arithmetic=used(),
             made=now(),
+            **results,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -70,8 +70,8 @@ class Decisions:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        parts = {"calibration": self.calibration.as_dict(), "report": self.report.as_dict()}
-        return {"mixing": self.mixing, **parts}
+        calibration, report = self.calibration.as_dict(), self.report.as_dict()
+        return {"mixing": self.mixing, "calibration": calibration, "report": report}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Decisions:

@@ -123,7 +123,7 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(world: PlantedMany, tmp_pat
     seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "ru")}
     three = {code: world.vocabularies[code] for code in ("en", "fi", "ru")}
     with pytest.raises(KeyboardInterrupt):
-        fit_jointly(three, seeds, C1(**SHORT), progress=Recorder("iteration 2"), checkpoint=tmp_path / "fit")
+        fit_jointly(three, seeds, C1(**SHORT), progress=Recorder("round 2"), checkpoint=tmp_path / "fit")
     resumed = fit_jointly(three, seeds, C1(**SHORT), checkpoint=tmp_path / "fit")
     expected = fit_jointly(three, seeds, C1(**SHORT))
     for code, map_ in resumed.maps.items():
