@@ -10,7 +10,8 @@ on (see `python -m research.freedict`).
 
 `check` fits C1 as a user gets it, with "auto" and with each preset, and scores the test dictionary: for the
 report, never for a choice. For "auto" it also records what `bilex align` promises (the expected P@1 with its
-interval) and, with --features, the answers from which confidences are learned and judged. `parts` compares
+interval), the calibration error of the confidences on the words of both dictionaries and, with --features,
+the answers from which confidences are learned and judged. `parts` compares
 settings of C1 on pairs that took part in nothing: held-out seeds, and FreeDict's pairs without words of the
 test dictionary. One JSON line per fit; `python -m research.limits` judges.
 """
@@ -105,13 +106,13 @@ def p_at_1(translator: Translator, test: Lexicon) -> list[float]:
     return [round(100 * part.p_at_1, 2) for part in parts]
 
 
-def promised(translator: Translator, test: Lexicon) -> Row:
-    """The expected P@1 with its interval, and the calibration error, by direction."""
+def promised(translator: Translator, judged: Lexicon) -> Row:
+    """By direction, the expected P@1 with its interval, and the calibration error on words without seeds."""
     row: Row = {}
     expectation = translator.provenance.expectation
     for direction in DIRECTIONS if expectation.measured else ():
         row[f"expected {direction}"] = [round(100 * value, 1) for value in expectation.of(direction)]
-        asked = test if direction == "forward" else test.swapped()
+        asked = judged if direction == "forward" else judged.swapped()
         queries, keys = translator.space.sides(direction)
         known = {pair[direction == "backward"] for pair in translator.seeds.pairs}
         words = asked.covered(queries.key_to_index, keys.key_to_index).translations()
@@ -122,6 +123,7 @@ def promised(translator: Translator, test: Lexicon) -> Row:
             continue
         right = [answer[0].word in words[word] for word, answer in zip(free, answers, strict=True)]
         row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)  # type: ignore[arg-type]
+        row[f"bias {direction}"] = round(float(np.mean(stated) - np.mean(right)), 4)  # type: ignore[arg-type]
         row[f"ece by chance {direction}"] = round(error_by_chance(stated), 4)  # type: ignore[arg-type]
     return row
 
@@ -169,7 +171,9 @@ def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
     most = read(options.data, f"{setting.partition(':')[0]}:5k", 1)[2]
     other = independent(options.freedict, setting, test, most)  # the same words with any number of seeds
     if preset == "auto":
-        row |= promised(translator, test)
+        # The sample's own dictionaries are FreeDict's: what they leave of it is no dictionary of its own.
+        more = () if setting.startswith("sample") else other.pairs
+        row |= promised(translator, Lexicon([*test.pairs, *more]))
         if options.features and records:
             free = {"test": test.without(seeds, by="word"), **({"other": other} if len(other) else {})}
             file = options.features / f"{setting.replace('/', '_').replace(':', '_')}.npz"

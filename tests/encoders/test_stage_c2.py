@@ -171,12 +171,12 @@ def test_a_cache_of_others_is_used_although_its_files_cannot_be_changed(
     np.testing.assert_array_equal(again, first)
 
 
-def test_a_light_preset_gives_the_encoder_less_weight(make_encoder: Callable[..., WordEncoder]) -> None:
+def test_the_demo_gives_the_encoder_less_weight(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     encoder.preset = replace(encoder.preset, mixing=0.4)
     weights = [C2(preset=preset, mixing="prior").mixing_for(encoder) for preset in ("paper", "light", "demo")]
-    assert weights == [0.4, 0.3, 0.3]
-    assert C2(preset="light", mixing=0.6).mixing_for(encoder) == 0.6
+    assert weights == [0.4, 0.4, 0.35]
+    assert C2(preset="demo", mixing=0.6).mixing_for(encoder) == 0.6
 
 
 @pytest.mark.parametrize("mixing", [-0.1, 1.5, "much"])

@@ -7,7 +7,7 @@ import pytest
 
 from bilex.aligners.procrustes import Procrustes
 from bilex.fit.calibration import (
-    PRIOR,
+    PRIORS,
     AnswerRecords,
     Answers,
     Calibration,
@@ -88,16 +88,27 @@ def records(truth: Logistic, words: int) -> AnswerRecords:
 
 
 def test_the_prior_counts_unless_held_out_words_speak_against_it() -> None:
-    prior = PRIOR["csls"]
-    near = learn_confidences(records(prior, 300), pooled=True).parts["forward", "csls"]
+    prior = PRIORS["csls"].function
+    near = learn_confidences(records(prior, 300), seed_words=1000).parts["forward", "csls"]
     assert near.model.slopes[3] == pytest.approx(0.75 * prior.slopes[3])
     assert 0.1 < near.frequent < 0.9
     alone = learn_confidences(records(prior, 300)).parts["forward", "csls"]
     assert alone.model.slopes[3] == 0, "scores of another method"
-    far = Logistic(prior.bias + 4, prior.slopes)
-    against = learn_confidences(records(far, 300), pooled=True).parts["forward", "csls"]
+    middle = float(np.median(records(prior, 300)["forward", "csls"].scores[:, 0]))
+    sharp = Logistic(-200 * middle, (200.0, 0.0, 0.0, 0.0))
+    against = learn_confidences(records(sharp, 300), seed_words=1000).parts["forward", "csls"]
     assert against.model.slopes[3] < 0.1 * prior.slopes[3]
     assert against.error < against.error_by_chance + 0.03
+
+
+def test_the_level_of_the_prior_follows_the_held_out_accuracy_and_the_seeds() -> None:
+    prior = PRIORS["csls"]
+    third, two_thirds = (np.arange(300) < right for right in (100, 200))
+    assert prior.of_model(two_thirds, 1000).bias > prior.of_model(third, 1000).bias
+    assert prior.of_model(third, 5000).bias > prior.of_model(third, 1000).bias
+    assert prior.of_model(third, 50) == prior.of_model(third, 1000), "nothing is known about fewer seeds"
+    assert prior.of_model(third, 90_000) == prior.of_model(third, 5000)
+    assert np.isfinite(prior.of_model(np.ones(300, bool), 1000).bias)
 
 
 def test_calibration_error_by_hand() -> None:

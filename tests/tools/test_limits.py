@@ -66,7 +66,15 @@ def test_auto_below_a_preset_and_a_wrong_mixing_fail(
     ]
     curve = {f"{0.1 * step:.1f}": [1.0 - 0.1 * step] * 50 for step in range(11)}  # λ = 0 is best held out
     fixed = {"test": {"0.0": 50.0, "0.4": 50.8}, "other": {"0.0": 40.0, "0.4": 41.0}}
-    mixing = [{"setting": "en-fi:1k", "words": {"test": 10, "other": 30}, "fixed": fixed, "curve": curve}]
+    mixing = [
+        {
+            "setting": "en-fi:1k",
+            "tuning": "light",
+            "words": {"test": 10, "other": 30},
+            "fixed": fixed,
+            "curve": curve,
+        }
+    ]
     found = verdicts(tmp_path, capsys, never_worse_check=check, mixing=mixing)
     failed = [name for name, word in found.items() if word == "FAIL"]
     assert len(failed) == 3 and any("paper, best and careful" in name for name in failed)

@@ -4,9 +4,11 @@ A confidence is a logistic function of four features of candidate j of a query w
 score s_j, its lead s_1 - s_2 if it is the first, its lag s_j - s_1, and log(100 + rank of the first answer):
 at the same score, a frequent word is more often wrong. Slopes are never negative, so that confidences fall
 with the scores. Held-out seeds are few, and more frequent than the words that people look up. For C1, the
-log-odds are therefore a weighted mean of a function fitted to the test dictionaries of other vectors
-(`PRIOR`, weight 0.75) and of the one fitted to the held-out words; a prior that fits these badly has less
-weight. research/calibration.md describes how both were chosen, and the remaining error.
+log-odds are therefore a weighted mean of a function fitted to dictionaries of other vectors (`PRIORS`, weight
+0.75) and of the one fitted to the held-out words; a prior that fits these badly has less weight. The level of
+the prior rises with the accuracy on the held-out words, and with the number of seeds: few seeds are the most
+frequent words, and easier than others. research/calibration.md describes how all this was chosen, and the
+remaining error.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,8 @@ _FREQUENT, _FREQUENT_SAMPLE, _FREQUENT_POOL = 10_000, 200, 20
 # The weight of the prior, if its log-likelihood per held-out word is at most `_PLAUSIBLE` lower than that of
 # the function fitted to these words; it falls to zero at `_IMPLAUSIBLE`.
 _PRIOR_WEIGHT, _PLAUSIBLE, _IMPLAUSIBLE = 0.75, 0.1, 0.3
+# The numbers of seed words that the prior was fitted to lie between these.
+_FEW_SEEDS, _MANY_SEEDS = 1_000, 5_000
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,25 @@ class Logistic:
         return Logistic(bias, (score, lead, lag, rank))
 
 
-PRIOR: dict[Retrieval, Logistic] = {
-    "csls": Logistic(-5.12, (4.40, 4.08, 7.50, 0.395)),
-    "nn": Logistic(-8.51, (4.75, 10.95, 15.75, 0.539)),
+@dataclass(frozen=True)
+class Prior:
+    """A function of many models of C1, whose bias depends on a model's held-out accuracy and seeds."""
+
+    function: Logistic
+    per_accuracy: float
+    per_seeds: float
+
+    def of_model(self, right: Truths, seed_words: int) -> Logistic:
+        """The function for a model: which first answers to held-out words are right, and its seed words."""
+        accuracy = (right.sum() + 1) / (len(right) + 2)
+        seeds = min(max(seed_words, _FEW_SEEDS), _MANY_SEEDS) / _FEW_SEEDS
+        moved = self.per_accuracy * math.log(accuracy / (1 - accuracy)) + self.per_seeds * math.log(seeds)
+        return replace(self.function, bias=self.function.bias + moved)
+
+
+PRIORS: dict[Retrieval, Prior] = {
+    "csls": Prior(Logistic(-3.45, (5.94, 3.08, 6.00, 0.153)), 0.427, 0.232),
+    "nn": Prior(Logistic(-5.44, (5.12, 15.2, 10.0, 0.074)), 0.345, 0.074),
 }
 
 
@@ -268,11 +288,11 @@ def frequent_rows(words: list[str], known: Collection[str]) -> Rows:
     return np.array(rows[::step], np.int64)
 
 
-def learn_confidences(records: AnswerRecords, seed: int = 0, *, pooled: bool = False) -> Calibration:
+def learn_confidences(records: AnswerRecords, seed: int = 0, *, seed_words: int | None = None) -> Calibration:
     """Confidences from the answers to held-out words; none, and a note, with fewer than 40 words.
 
-    `seed` is for the folds of the cross-validation. `pooled` uses `PRIOR`, which was fitted to models of C1;
-    scores of other methods are different.
+    `seed` is for the folds of the cross-validation. `seed_words`, the number of source words of the seeds, is
+    for `PRIORS`, which were fitted to models of C1; None for other methods, whose scores are different.
     """
     for direction in DIRECTIONS:
         key: tuple[Direction, Retrieval] = (direction, "csls")
@@ -280,7 +300,10 @@ def learn_confidences(records: AnswerRecords, seed: int = 0, *, pooled: bool = F
         if words < FEWEST_WORDS:
             needed = f"have a known translation, and at least {FEWEST_WORDS} are needed"
             return Calibration(note=f"not calibrated: {words} held-out words {needed}")
-    parts = {key: _learn(found, PRIOR[key[1]] if pooled else None, seed) for key, found in records.items()}
+    parts = {}
+    for key, found in records.items():
+        prior = None if seed_words is None else PRIORS[key[1]].of_model(found.right[:, 0], seed_words)
+        parts[key] = _learn(found, prior, seed)
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 

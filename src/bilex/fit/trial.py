@@ -174,8 +174,9 @@ class _Trial:
         calibration = Calibration()
         if calibrates:
             records = answer_records(space, self.split[1], self.usable)
-            pooled = self.aligner.name == "c1" and self.encoder is None
-            calibration = learn_confidences(records, self.aligner.seed, pooled=pooled)
+            of_c1 = self.aligner.name == "c1" and self.encoder is None
+            seed_words = len(self.usable.translations()) if of_c1 else None
+            calibration = learn_confidences(records, self.aligner.seed, seed_words=seed_words)
         return Decisions(mixing=mixing, calibration=calibration, report=report)
 
     def _mixed(self, fitted: Aligner, stage: C2) -> tuple[float, dict[str, float], Space]:

@@ -242,7 +242,8 @@ def _trial(
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)
                 records = answer_records(space, held_out[a, b], seeds[a, b])
-                calibrations[a, b] = learn_confidences(records, c1.seed, pooled=True)
+                seed_words = len(seeds[a, b].translations())
+                calibrations[a, b] = learn_confidences(records, c1.seed, seed_words=seed_words)
             note = "confidences were learned on the held-out words"
             report = TrialReport(ran=True, note=note, held_out_words=tested)
     except FAILURES as error:
