@@ -78,10 +78,10 @@ def test_all_right_and_all_wrong_stay_finite() -> None:
     assert stated(Logistic.fit(scores, np.zeros(scores.shape, bool)), scores).max() < 0.1
 
 
-def records(truth: Logistic, words: int) -> AnswerRecords:
+def records(truth: Logistic, words: int, scale: float = 0.25) -> AnswerRecords:
     """Answers to held-out words of which `truth` says how many are right."""
     rng = np.random.default_rng(6)
-    scores, first = falling(rng, words, 5) / 4, rng.integers(0, 5000, words)
+    scores, first = scale * falling(rng, words, 5), rng.integers(0, 5000, words)
     right = rng.random(scores.shape) < truth(scores, first)
     asked = Answers(scores, first, right, scores, first)
     return {("forward", "csls"): asked, ("backward", "csls"): asked}
@@ -94,9 +94,8 @@ def test_the_prior_counts_unless_held_out_words_speak_against_it() -> None:
     assert 0.1 < near.frequent < 0.9
     alone = learn_confidences(records(prior, 300)).parts["forward", "csls"]
     assert alone.model.slopes[3] == 0, "scores of another method"
-    middle = float(np.median(records(prior, 300)["forward", "csls"].scores[:, 0]))
-    sharp = Logistic(-200 * middle, (200.0, 0.0, 0.0, 0.0))
-    against = learn_confidences(records(sharp, 300), seed_words=1000).parts["forward", "csls"]
+    far = Logistic(0.0, (0.01, 0.0, 0.0, 0.0))
+    against = learn_confidences(records(far, 300, scale=40), seed_words=1000).parts["forward", "csls"]
     assert against.model.slopes[3] < 0.1 * prior.slopes[3]
     assert against.error < against.error_by_chance + 0.03
 
