@@ -116,19 +116,21 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     done = set()
     if options.out.exists():
-        done = {json.loads(line)["setting"] for line in options.out.read_text(encoding="utf-8").splitlines()}
+        stored = map(json.loads, options.out.read_text(encoding="utf-8").splitlines())
+        done = {row["setting"] for row in stored if row["tuning"] == options.tuning}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for setting in options.settings:
         if setting not in done:
             row = case(options, setting)
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-    print("| setting | words | λ taken | auto | best fixed λ | without the language model |")
+    print("| setting | tuning | words | λ taken | auto | best fixed λ | without the language model |")
     for line in options.out.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         taken, own, best, place, none = mixings(row)
         words = sum(row["words"].values())
-        print(f"| {row['setting']} | {words:,} | {taken} | {own:.1f} | {best:.1f} ({place}) | {none:.1f} |")
+        scores = f"{taken} | {own:.1f} | {best:.1f} ({place}) | {none:.1f}"
+        print(f"| {row['setting']} | {row['tuning']} | {words:,} | {scores} |")
 
 
 if __name__ == "__main__":
