@@ -6,7 +6,7 @@ import torch
 
 from bilex import BilexError
 from bilex.aligners import Map
-from bilex.aligners.maps import Center, Dense, Linear, Local, Tanh, Unit
+from bilex.aligners.maps import Array, Center, Dense, Linear, Local, MapStep, Tanh, Unit
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(50, 6)).astype(np.float32)
@@ -87,6 +87,22 @@ def test_torch_takes_rows_of_any_length() -> None:
 def test_torch_hands_steps_that_it_does_not_know_to_numpy() -> None:
     network = Map([Dense(MATRIX, np.ones(4)), Tanh(), Unit()])
     np.testing.assert_allclose(network(ROWS, device=torch.device("cpu")), network(ROWS), atol=1e-6)
+
+
+def test_a_step_of_another_package_computes_with_its_tensors() -> None:
+    class Shift(MapStep):
+        kind, parts = "shift-of-another-package", ("by",)
+        by: Array
+
+        def __call__(self, rows: Array) -> Array:
+            return rows + self.by
+
+    try:
+        kinds, tensors = Map([Shift([1, 2])]).state("map")
+        again = Map.from_state("map", kinds, tensors.__getitem__)
+        np.testing.assert_array_equal(again(np.zeros((1, 2))), [[1, 2]])
+    finally:
+        del MapStep.known[Shift.kind]
 
 
 def test_the_local_step_of_older_models_moves_only_rows_near_an_anchor() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -284,3 +286,14 @@ def test_pairs_of_unreadable_words_are_dropped(make_encoder: Callable[..., WordE
     empty = encoder.tokenise([" ", " "])
     with pytest.raises(BilexError, match="into nothing"):
         Tuner(encoder, empty, empty, pairs, STILL)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_known(
+    make_encoder: Callable[..., WordEncoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = make_encoder()
+    monkeypatch.setattr(encoder, "fingerprint", lambda: "its weights")
+    tuner = tuner_for(encoder, STILL)
+    content = hashlib.sha256(tuner.columns.tobytes() + tuner.tokens.ids.tobytes()).hexdigest()
+    stamp = {"encoder": "its weights", "pairs": content, "settings": asdict(tuner.settings)}
+    assert tuner._identity() == hashlib.sha256(json.dumps(stamp, sort_keys=True).encode()).hexdigest()

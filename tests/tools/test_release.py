@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import tomllib
@@ -25,6 +26,14 @@ def links() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_every_name_of_the_api_reference_exists() -> None:
+    names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs/reference/api.md").read_text("utf-8"), re.MULTILINE)
+    assert names
+    for name in names:
+        module, _, found = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), found), name
 
 
 def test_one_version_everywhere() -> None:

@@ -165,7 +165,7 @@ class C1Settings(Aligner):
     """The settings of C1, and the passes and rounds that follow from them.
 
     Every constant of the paper is a setting. Those left at None follow the preset, which chooses and scales
-    them by the number of seeds and words (`constants_for`). Beyond the paper, `start` joins the seeds with
+    them by the number of seeds and words (`constants`). Beyond the paper, `start` joins the seeds with
     pairs that the vocabularies suggest, `spelling` adds words of identical spelling, and `passes` repeats the
     rounds with the most confident pairs found so far as further seeds (with `early_extent`, `last_pass` and
     `anchors`), each with any number of seeds; `warm_up`, `through_norms`, `mask_known`, `full_csls`, `size`

@@ -25,8 +25,8 @@ Array = npt.NDArray[np.float32]
 class MapStep:
     """One stage of a map: some tensors, and a function of rows and of them.
 
-    A subclass sets `kind`, the names of its tensors in `parts`, `function`, and whether that also takes rows
-    on a device.
+    A subclass sets `kind`, the names of its tensors in `parts`, which become attributes, `function`, and
+    whether that also takes rows on a device; or it defines `__call__` itself.
     """
 
     kind: ClassVar[str]
@@ -39,8 +39,13 @@ class MapStep:
         MapStep.known[cls.kind] = cls
 
     def __init__(self, *tensors: npt.ArrayLike) -> None:
-        arrays = [np.ascontiguousarray(tensor, dtype=np.float32) for tensor in tensors]
-        self.tensors: dict[str, Array] = dict(zip(self.parts, arrays, strict=True))
+        for name, tensor in zip(self.parts, tensors, strict=True):
+            setattr(self, name, np.ascontiguousarray(tensor, dtype=np.float32))
+
+    @property
+    def tensors(self) -> dict[str, Array]:
+        """The tensors by name."""
+        return {name: getattr(self, name) for name in self.parts}
 
     def __call__(self, rows: Array) -> Array:
         """Transform rows; the result may have another width."""
@@ -82,11 +87,7 @@ class Linear(MapStep):
 
     kind, parts, on_any_device = "linear", ("matrix",), True
     function = staticmethod(operator.matmul)
-
-    @property
-    def matrix(self) -> Array:
-        """The matrix."""
-        return self.tensors["matrix"]
+    matrix: Array
 
 
 # Steps of maps that are small networks (LNMap), and of models of older versions.

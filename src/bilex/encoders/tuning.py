@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -366,10 +367,13 @@ class Tuner:
 
     def _identity(self) -> str:
         """A hash of what a checkpoint must agree with: settings, pairs with their tokens, encoder."""
-        content = hashlib.sha256(f"{self.settings} {self.encoder.fingerprint()}".encode())
-        content.update(self.columns.tobytes())
-        content.update(self.tokens.ids.tobytes())
-        return content.hexdigest()
+        content = hashlib.sha256(self.columns.tobytes() + self.tokens.ids.tobytes())
+        stamp = {
+            "settings": asdict(self.settings),
+            "pairs": content.hexdigest(),
+            "encoder": self.encoder.fingerprint(),
+        }
+        return hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
