@@ -59,6 +59,8 @@ def test_values_have_the_type_of_their_setting(text: str, value: Any) -> None:
         ("updates=many", "is 'many'; it must be a whole number"),
         ("updates=1.5", "must be a whole number"),
         ("masked=", "must be true or false"),
+        ("masked=_", "must be true or false"),
+        ("masked=t", "must be true or false"),
         ("rate=fast", "is 'fast'; it must be a number"),
         ("masked=perhaps", "must be true or false"),
         ("start=letters", "must be identical or numerals"),

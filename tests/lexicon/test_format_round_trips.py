@@ -17,7 +17,15 @@ from bilex.cli import run
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.files import Layout
-from bilex.lexicon.formats import WriteOptions, all_formats, format_named, read, text_of, write
+from bilex.lexicon.formats import (
+    DictionaryFormat,
+    WriteOptions,
+    all_formats,
+    format_named,
+    read,
+    text_of,
+    write,
+)
 
 WRITTEN_FORMATS = [form.name for form in all_formats() if form.writable]
 LANGUAGES = ("en", "fi")
@@ -366,3 +374,12 @@ def test_a_registered_format_is_read_and_written(
     monkeypatch.undo()
     sys.modules.pop("arrows_format", None)
     assert "arrows" not in {form.name for form in all_formats()}
+
+
+def test_a_format_that_only_reads_is_not_written(tmp_path: Path) -> None:
+    class Read(DictionaryFormat):
+        name, noun = "read", "a file to read"
+
+    with pytest.raises(BilexError, match="a file to read can be read but not written"):
+        Read().write(tmp_path / "d", Dictionary([Entry("dog", "koira")]), WriteOptions())
+    assert not any(tmp_path.iterdir())

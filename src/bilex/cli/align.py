@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _SHOWN_WORDS = 8
 _SHOWN_MISSING = 5  # of each language
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 _HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SECONDS = 5
@@ -301,10 +305,12 @@ def _value(text: str, kind: Any) -> Any:
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     if types.NoneType in kinds and text.lower() in ("none", "null"):
         return None
-    for known, convert in ((bool, click.BOOL), (int, int), (float, float)):
-        if known in kinds and text:  # click takes nothing for false
-            with contextlib.suppress(ValueError, click.BadParameter):
-                return convert(text.replace("_", ""))
+    if bool in kinds:
+        return _TRUTHS.get(text.lower(), text)
+    for number in (int, float):
+        if number in kinds:
+            with contextlib.suppress(ValueError):
+                return number(text.replace("_", ""))
     return text
 
 

@@ -237,7 +237,7 @@ class DictionaryFormat:
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         """The text of a file, piece by piece."""
-        raise NotImplementedError
+        raise BilexError(f"{self.noun} can be read but not written; choose another format.")
 
     def _fault(self, entry: Entry) -> str:
         """Why the format cannot hold a pair, to follow "with"; empty if it can."""
