@@ -99,7 +99,8 @@ class OnTheHub:
             languages = "".join(["language:\n", *(f"- {code}\n" for code in self.language_codes)])
             header = f"---\n{languages if self.language_codes else ''}library_name: bilex\n{_TAGS}---\n\n"
             card = folder / CARD
-            card.write_text(header + card.read_text(encoding="utf-8"), encoding="utf-8")
+            text = header + card.read_text(encoding="utf-8")
+            card.write_text(text, encoding="utf-8", newline="\n")
             api = hub.HfApi(endpoint=endpoint, token=token, library_name="bilex")
             api.create_repo(repository, private=private, exist_ok=True)
             commit = api.upload_folder(repo_id=repository, folder_path=folder, commit_message="A bilex model")
