@@ -97,6 +97,16 @@ def test_a_sheet_carries_it_out_and_in(client, written, bench):
     assert client.get("/api/entry", params={"source": written}).json()["article"] == ARTICLE
 
 
+def test_a_sheet_with_many_senses_keeps_all_its_verdicts(client, bench):
+    """An exported sheet has a row for each sense of each translation."""
+    word, targets = bench.engine.space.source.index_to_key[314], [f"t{number}" for number in range(5)]
+    rows = [f"{word},{target},yes,{sense},g{sense}\n" for target in targets for sense in range(1, 51)]
+    text = "source,target,verdict,sense,gloss\n" + "".join(rows) + f"{word},other,no,,\n"
+    client.post("/api/publish/import", params={"reviewer": "ben"}, content=text.encode())
+    (decision,) = client.get("/api/entry", params={"source": word}).json()["history"]
+    assert decision["accepted"] == targets and decision["rejected"] == ["other"]
+
+
 @pytest.mark.parametrize("number", ["51", "9" * 5000])
 def test_a_sheet_with_an_absurd_sense_keeps_its_verdict(client, bench, number):
     words = bench.engine.space.source.index_to_key[312:314]

@@ -67,8 +67,10 @@ def test_every_format_of_the_command_line(client, reviewed):
         answer = client.get("/api/publish/export", params={"format": form["name"], "which": "confirmed"})
         assert answer.status_code == 200 and answer.content, form
         assert "attachment" in answer.headers["content-disposition"]
-    packed = client.get("/api/publish/export", params={"format": "stardict", "which": "confirmed"})
-    assert len(zipfile.ZipFile(io.BytesIO(packed.content)).namelist()) > 1
+    for name in ("stardict", "site"):
+        packed = client.get("/api/publish/export", params={"format": name, "which": "confirmed"})
+        files = zipfile.ZipFile(io.BytesIO(packed.content)).infolist()
+        assert len(files) > 1 and all(file.external_attr >> 16 == 0o100644 for file in files), name
     assert client.get("/api/publish/export", params={"format": "nosuch"}).status_code == 400
 
 

@@ -141,6 +141,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
+            archive.getinfo(name).external_attr = 0o100644 << 16  # others may read what is unpacked
     return packed.getvalue()
 
 

@@ -32,7 +32,7 @@ _VERDICTS = {
 }
 _LONGEST_NOTE, _LONGEST_NAME, _SHOWN_PROBLEMS = 10_000, 60, 50
 _MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
-_MOST_OF_WORD = 2 * _MOST_TRANSLATIONS  # rows
+_MOST_OF_WORD = 50 * _MOST_TRANSLATIONS  # rows: an exported sheet has one for each sense of a translation
 _WORDS_AT_ONCE, _PAUSE = 200, 0.01
 Row = dict[str, str]  # cells by column
 
@@ -177,14 +177,14 @@ def _import_word(
     db: sqlite3.Connection, source: str, rows: list[Row], reviewer: str, imported: ImportAnswer, dry_run: bool
 ) -> None:
     """Store the structure and the decision about one word, unless the same was decided before."""
-    yes = [row for row in rows if row["verdict"] == "yes"][:_MOST_TRANSLATIONS]
-    right = tuple(dict.fromkeys(row["target"] for row in yes))
+    yes = [row for row in rows if row["verdict"] == "yes"]
+    right = tuple(dict.fromkeys(row["target"] for row in yes))[:_MOST_TRANSLATIONS]
     no = dict.fromkeys(row["target"] for row in rows if row["verdict"] == "no")
     wrong = tuple(target for target in no if target not in right)[:_MOST_TRANSLATIONS]
     if not dry_run:
         article = article_of(db, source)
         try:
-            if sum(merge_row(article, row["target"], row) for row in yes):
+            if sum(merge_row(article, row["target"], row) for row in yes[:_MOST_TRANSLATIONS]):
                 keep_article(db, source, article, reviewer)
         except (ValidationError, BilexError) as error:
             what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
