@@ -132,15 +132,25 @@ def test_entries_are_divided_and_the_division_can_be_taken_back(client, by):
     assert batch["changed"] == 300 and batch["undone"] and batch["reviewer"] == "aino"
 
 
-def test_an_assignment_that_is_undone_leaves_the_queue_as_it_was(client):
-    def queue():
-        return [row["source"] for row in rows(client, sort="-priority")]
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [("assign", {"people": ["ben"]}), ("mark", {"kind": "function"}), ("mark", {"kind": "inflected"})],
+)
+def test_a_bulk_action_that_is_undone_leaves_the_table_as_it_was(client, bench, route, body):
+    with bench.database.writing() as db:  # forms of another kind keep their headword
+        db.execute("UPDATE entries SET kind = 'function', headword = 'head' WHERE row % 5 = 0")
 
-    before = queue()
+    def table():
+        with bench.database.reading() as db:
+            query = "SELECT row, kind, priority, headword, assignee FROM entries ORDER BY row"
+            return [tuple(row) for row in db.execute(query)]
+
+    before = table()
     assert rows(client, doubtful=True)  # seeds that are offered for another look, behind all content words
-    batch = client.post("/api/entries/assign", json={"reviewer": "aino", "people": ["ben"]}).json()["batch"]
-    assert client.post("/api/entries/undo", json={"batch": batch}).status_code == 200
-    assert queue() == before
+    answer = client.post(f"/api/entries/{route}", json={"reviewer": "aino", **body}).json()
+    assert table() != before
+    assert client.post("/api/entries/undo", json={"batch": answer["batch"]}).status_code == 200
+    assert table() == before
 
 
 def test_kinds_are_dealt_out_whole_to_balance_the_load():

@@ -291,11 +291,12 @@ def assign_entries(book: BookOf, wanted: Wanted, body: AssignIn) -> Any:
 
 
 def _marks(db: sqlite3.Connection, body: ManyIn, wanted: Filter, order: str) -> list[sqlite3.Row]:
-    """The chosen entries: each source word, the kind and assignee that people gave it, and its kind."""
+    """The chosen entries: each source word, the kind and assignee that people gave it, and what is shown."""
     condition, values = body.condition(wanted)
     return db.execute(
-        "SELECT chosen.source, marks.kind, coalesce(marks.assignee, '') assignee, shown_kind, row, letter "
-        "FROM (SELECT row, source, kind shown_kind, source_key, substr(source_key, 1, 1) letter, priority "
+        "SELECT chosen.source, marks.kind, coalesce(marks.assignee, '') assignee, shown_kind, priority, "
+        "headword, row, letter FROM (SELECT row, source, kind shown_kind, source_key, "
+        "substr(source_key, 1, 1) letter, priority, headword "
         f"FROM entries WHERE {condition}) chosen LEFT JOIN marks ON marks.source = chosen.source "
         f"ORDER BY {order}, row",
         values,
@@ -310,8 +311,8 @@ def _mark(
     assignees: Sequence[str | None],
 ) -> dict[str, int]:
     """Set the kind or the assignees of entries; None leaves them as they are."""
-    before = [list(mark)[:4] for mark in marks]
-    for (source, own, earlier, _), assignee in zip(before, assignees, strict=True):
+    before = [list(mark)[:6] for mark in marks]
+    for (source, own, earlier, *_), assignee in zip(before, assignees, strict=True):
         _set_mark(db, source, kind or own, earlier if assignee is None else assignee, kind)
     return _keep_batch(db, reviewer, "mark", before)
 
@@ -381,11 +382,18 @@ def _keep_batch(db: sqlite3.Connection, reviewer: str, action: str, before: list
 
 
 def _set_mark(
-    db: sqlite3.Connection, source: str, kind: str | None, assignee: str, shown: str | None
+    db: sqlite3.Connection,
+    source: str,
+    kind: str | None,
+    assignee: str,
+    shown: str | None,
+    priority: float | None = None,
+    headword: str | None = None,
 ) -> None:
     """Store the kind and assignee that people gave an entry, and show a kind, which may be the model's.
 
-    A form that gets another kind becomes its own headword.
+    An undo gives the earlier priority and headword. Otherwise a form that gets another kind becomes its own
+    headword.
     """
     db.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (source, kind, assignee))
     db.execute("UPDATE entries SET assignee = ? WHERE source = ?", (assignee, source))
@@ -397,9 +405,10 @@ def _set_mark(
     ).fetchone()
     if shown is None or row is None:
         return
-    headword = (row["lemma"] if shown == "inflected" else None) or source
+    headword = headword or (row["lemma"] if shown == "inflected" else None) or source
     if (row["kind"], row["headword"]) != (shown, headword):
-        priority = in_queue(2 * row["priority"] % 1, shown)
+        if priority is None:
+            priority = in_queue(2 * row["priority"] % 1, shown)
         query = "UPDATE entries SET kind = ?, priority = ?, headword = ? WHERE source = ?"
         db.execute(query, (shown, priority, headword, source))
         refresh(db, source)
