@@ -107,6 +107,15 @@ def test_a_sheet_with_many_senses_keeps_all_its_verdicts(client, bench):
     assert decision["accepted"] == targets and decision["rejected"] == ["other"]
 
 
+def test_rows_of_a_sheet_that_are_too_many_for_a_word_are_reported(client, bench):
+    word = bench.engine.space.source.index_to_key[315]
+    text = "source,target,verdict\n" + f"{word},t,yes\n" * 5001
+    sent = {"params": {"reviewer": "ben", "dry_run": True}, "content": text.encode()}
+    answer = client.post("/api/publish/import", **sent).json()
+    assert answer["accepted"] == 1
+    assert answer["problems"] == [f"line 5002: '{word}' has more than 5,000 rows; this one is left out."]
+
+
 @pytest.mark.parametrize("number", ["51", "9" * 5000])
 def test_a_sheet_with_an_absurd_sense_keeps_its_verdict(client, bench, number):
     words = bench.engine.space.source.index_to_key[312:314]

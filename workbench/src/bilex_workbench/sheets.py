@@ -154,6 +154,9 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, list[Row]]:
                 imported.add_problem(f"line {reader.line_num}", fault)
             elif len(rows := words.setdefault(row["source"], [])) < _MOST_OF_WORD:
                 rows.append(row | {"verdict": _VERDICTS[verdict]})
+            else:
+                fault = f"'{row['source'][:40]}' has more than {_MOST_OF_WORD:,} rows; this one is left out"
+                imported.add_problem(f"line {reader.line_num}", fault)
     except csv.Error as error:
         raise BilexError(f"the sheet is no CSV at line {reader.line_num} ({error}).") from error
     return words
