@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from bilex.search import mean_of_best, top_k
 
 Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+PriorOfWords = Callable[[Truths], "Logistic"]  # of the words that a function is fitted to
 
 CANDIDATES = 5
 FEWEST_WORDS = 40
@@ -302,7 +304,7 @@ def learn_confidences(records: AnswerRecords, seed: int = 0, *, seed_words: int 
             return Calibration(note=f"not calibrated: {words} held-out words {needed}")
     parts = {}
     for key, found in records.items():
-        prior = None if seed_words is None else PRIORS[key[1]].of_model(found.right[:, 0], seed_words)
+        prior = None if seed_words is None else partial(PRIORS[key[1]].of_model, seed_words=seed_words)
         parts[key] = _learn(found, prior, seed)
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
@@ -336,7 +338,7 @@ def _retrieve(
     }
 
 
-def _learn(answers: Answers, prior: Logistic | None, seed: int) -> Calibrated:
+def _learn(answers: Answers, prior: PriorOfWords | None, seed: int) -> Calibrated:
     """Fit the function to all words; estimate its error by cross-validation."""
     words = len(answers.scores)
     folds = np.random.default_rng(seed).permutation(words) % _FOLDS
@@ -358,14 +360,15 @@ def _learn(answers: Answers, prior: Logistic | None, seed: int) -> Calibrated:
     )
 
 
-def _between(scores: Floats, first: Rows, right: Truths, prior: Logistic | None) -> Logistic:
+def _between(scores: Floats, first: Rows, right: Truths, prior: PriorOfWords | None) -> Logistic:
     """The function of some words, averaged with the prior, whose weight is less the worse it fits them."""
     own = Logistic.fit(scores, right)
     if prior is None:
         return own
-    lost = _log_loss(prior, scores, first, right) - _log_loss(own, scores, first, right)
+    others = prior(right[:, 0])
+    lost = _log_loss(others, scores, first, right) - _log_loss(own, scores, first, right)
     plausible = float(np.clip((_IMPLAUSIBLE - lost) / (_IMPLAUSIBLE - _PLAUSIBLE), 0, 1))
-    return own.mixed(prior, _PRIOR_WEIGHT * plausible)
+    return own.mixed(others, _PRIOR_WEIGHT * plausible)
 
 
 def _log_loss(model: Logistic, scores: Floats, first: Rows, right: Truths) -> float:
