@@ -4,7 +4,7 @@
     python -m research.never_worse DATA --run parts --freedict FREEDICT --out research/results/parts.jsonl
 
 DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionaries/xling/ and, from
-`python -m research.glove`, glove/vectors/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English
+`python -m research.glove` and `python -m research.trained`, glove/vectors/ and trained/vectors/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English
 with parliament Italian; "sample" is the packaged one. FREEDICT has word pairs of FreeDict as en-fi.tsv and so
 on (see `python -m research.freedict`).
 
@@ -44,6 +44,7 @@ from research.packed import read_dictionary, read_vectors
 Row = dict[str, Any]
 FAMILIES = {  # where the vectors of a pair's two languages lie, for settings that name no folder
     "mixed": {"en": "", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"},
+    "trained": {"en": "trained", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"},
 }
 PAIRS = (
     "en-ru", "fi-ru", "europarl/de-it", "mixed/en-it", "en-fi", "mixed/en-de", "sample", "ru-fr",

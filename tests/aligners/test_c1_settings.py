@@ -54,6 +54,26 @@ def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int
     assert constants_for("paper", seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
 
 
+@pytest.mark.parametrize(
+    ("settings", "seeds", "enough"),
+    [
+        ({}, 0, 0),
+        ({}, 299, 0),
+        ({}, 300, 3000),
+        ({}, 2235, 3000),
+        ({}, 2236, 0),
+        ({"size": 5000}, 1000, 0),
+        ({"size": 1000}, 5000, 3000),
+        ({"enough_pairs": 700}, 5000, 700),
+        ({"updates": 9}, 1000, 0),  # the user's number of updates is taken as it is
+        ({"preset": "best"}, 1000, 0),
+        ({"preset": "paper"}, 1000, 0),
+    ],
+)
+def test_auto_spares_updates_on_few_pairs(settings: dict[str, object], seeds: int, enough: int) -> None:
+    assert C1(**settings).plan(seeds, MANY_WORDS)[0].constants.enough_pairs == enough
+
+
 def test_few_seeds_and_none_have_three_passes_unless_the_constants_are_the_papers() -> None:
     for preset in ("best", "careful"):
         counts = [len(C1(preset=preset).plan(seeds, MANY_WORDS)) for seeds in (0, 50, 299, 300, 5000)]
@@ -212,6 +232,7 @@ def test_switches_of_the_ablations() -> None:
         ("learning_rate", math.inf),
         ("decay", -0.5),
         ("warm_up", -1),
+        ("enough_pairs", -1),
     ],
 )
 def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:

@@ -27,7 +27,7 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps, joint_maps
 from bilex.aligners.base import NO_PAIRS, Folder, Pairs
-from bilex.aligners.c1_settings import C1Settings, Pass, Round
+from bilex.aligners.c1_settings import C1Settings, Pass, Round, shortened
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast
 from bilex.aligners.induction import (
@@ -158,15 +158,18 @@ class Algorithm1:
 
     def contrastive_updates(self, maps: Maps, dictionary: Dictionaries, title: str) -> Learned:
         """Plain SGD on the loss of every two languages in turn; it ends before a step that is not finite."""
-        maps, constants = dict(maps), self.lead.constants
+        maps = dict(maps)
         contrasted = {languages: pairs for languages, pairs in dictionary.items() if len(pairs)}
         for languages in contrasted:
             seeds = self.evidence[languages].seeds
             if len(seeds) and not self.passes[languages].constants.contrast_on_augmented:
                 contrasted[languages] = seeds
+        constants = self.lead.constants
+        if most := max(map(len, contrasted.values()), default=0):
+            constants = shortened(constants, most / max(most, constants.enough_pairs))
         losses, searches, broke = np.zeros(constants.updates), 0, None
         with self.progress.task(title, constants.updates * len(contrasted)) as task:
-            for update, (a, b), contrast in self._turns(contrasted):
+            for update, (a, b), contrast in self._turns(contrasted, constants.updates):
                 before = contrast.searched
                 # A map that several language pairs move goes a share of each step.
                 rate = constants.learning_rate * constants.decay**update / (len(self.rows) - 1)
@@ -224,11 +227,11 @@ class Algorithm1:
                 task.advance(pairs=sum(map(len, dictionary.values())))
         return self.advanced_mapping(dictionary)
 
-    def _turns(self, contrasted: Dictionaries) -> Iterator[tuple[int, LanguagePair, Contrast]]:
+    def _turns(self, contrasted: Dictionaries, count: int) -> Iterator[tuple[int, LanguagePair, Contrast]]:
         """The updates of a round: their numbers, and every two languages with their objective in turn."""
         chosen = list(contrasted)
         groups = [chosen[start : start + _PAIRS_AT_ONCE] for start in range(0, len(chosen), _PAIRS_AT_ONCE)]
-        updates = np.arange(self.lead.constants.updates)
+        updates = np.arange(count)
         for numbers in np.array_split(updates, _TURNS if len(groups) > 1 else 1):
             for group in groups if len(numbers) else []:
                 objectives = {

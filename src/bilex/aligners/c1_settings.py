@@ -26,6 +26,9 @@ _FEW_SEEDS = 300
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # With few seeds or none, the passes before the last search among this number of words per language.
 _EARLY_WORDS = 20_000
+# Contrast on few pairs learns them by heart: with 1,000 seeds, held-out ones lose from about the fifth update
+# on. Contrasted pairs from which a round of "auto" makes all its updates (research/never_worse.md).
+_ENOUGH_PAIRS = 3_000
 # "best" and "careful" take half as many steps as the paper, each twice as long; longer ones diverge on some
 # data (research/c1.md). The share of the summed step lengths of a round that each preset makes:
 _STEP_FACTOR = 2
@@ -50,6 +53,7 @@ class C1Constants:
     through_norms: bool = False
     mask_known: bool = False
     full_csls: bool = False
+    enough_pairs: int = 0
 
 
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
@@ -168,8 +172,8 @@ class C1Settings(Aligner):
     them by the number of seeds and words (`constants`). Beyond the paper, `start` joins the seeds with
     pairs that the vocabularies suggest, `spelling` adds words of identical spelling, and `passes` repeats the
     rounds with the most confident pairs found so far as further seeds (with `early_extent`, `last_pass` and
-    `anchors`), each with any number of seeds; `warm_up`, `through_norms`, `mask_known`, `full_csls`, `size`
-    and `extent` are additions, too.
+    `anchors`), each with any number of seeds; `warm_up`, `through_norms`, `mask_known`, `full_csls`,
+    `enough_pairs`, `size` and `extent` are additions, too.
 
     Args:
         preset: "auto", "paper", "best", "careful", "quick", "5k" or "1k" (`bilex methods c1` describes them).
@@ -191,6 +195,9 @@ class C1Settings(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
+        enough_pairs: A round that contrasts fewer pairs than this makes fewer updates: a share of the summed
+            step lengths in proportion to its pairs. 0 for all updates whatever the number of pairs; None for
+            3,000 with preset "auto" and 300 to 2,235 seeds, otherwise 0.
         start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
             "shared" (these three together) for what the vocabularies suggest, joined to the seeds;
             "unsupervised" for the shapes of both spaces, without seeds only; "joined" for the best of these;
@@ -243,6 +250,7 @@ class C1Settings(Aligner):
     through_norms: bool | None = None
     mask_known: bool | None = None
     full_csls: bool | None = None
+    enough_pairs: int | None = None
     start: str = "auto"
     spelling: bool | None = None
     passes: int | None = None
@@ -273,11 +281,14 @@ class C1Settings(Aligner):
         if self.preset != "auto":
             return self
         # Few seeds need whole rounds; the user's number of updates is taken as it is.
-        whole = self.has_few(seeds) or self.updates is not None
-        extent, early = (1.0, 1.0) if whole else (0.65, 0.75)
+        extent, early, enough = 1.0, 1.0, 0
+        if not self.has_few(seeds) and self.updates is None:
+            many = (seeds if self.size is None else self.size) >= MANY_SEEDS
+            extent, early, enough = 0.65, 0.75, 0 if many else _ENOUGH_PAIRS
         return replace(
             self,
             preset="best",
+            enough_pairs=enough if self.enough_pairs is None else self.enough_pairs,
             extent=extent * self.extent,
             early_extent=early * self.early_extent,
             passes=self.passes or 3,
