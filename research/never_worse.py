@@ -4,9 +4,10 @@
     python -m research.never_worse DATA --run parts --freedict FREEDICT --out research/results/parts.jsonl
 
 DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionaries/xling/ and, from
-`python -m research.glove` and `python -m research.trained`, glove/vectors/ and trained/vectors/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English
-with parliament Italian; "sample" is the packaged one. FREEDICT has word pairs of FreeDict as en-fi.tsv and so
-on (see `python -m research.freedict`).
+`python -m research.glove` and `python -m research.trained`, glove/vectors/ and trained/vectors/.
+A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web English with parliament Italian, "trained/en-it"
+English of our own with it; "sample" is the packaged one. FREEDICT has word pairs of FreeDict as en-fi.tsv and
+so on (see `python -m research.freedict`).
 
 `check` fits C1 as a user gets it, with "auto" and with each preset, and scores the test dictionary: for the
 report, never for a choice. For "auto" it also records what `bilex align` promises (the expected P@1 with its
@@ -60,6 +61,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "three passes": {**_TWO, "passes": 3},
     "three passes, spelling": {**_TWO, "passes": 3, "spelling": True},
     "auto": {},
+    "all updates on few pairs": {"enough_pairs": 0},
+    "enough pairs 5,000": {"enough_pairs": 5000},
     "joined": {"start": "joined"},
     "whole rounds": _WHOLE,
     "whole rounds, joined": {**_WHOLE, "start": "joined"},

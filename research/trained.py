@@ -28,7 +28,9 @@ from research.glove import write
 WORDS = 12_000
 _SHORTEST = 40  # characters of a paragraph
 # Sources of entries, pronunciations, mark-up, and authors of quotations.
-_NO_TEXT = re.compile(r"\[(?:1913 Webster|PJC|[^\]\n]*WordNet[^\]\n]*)\]|\\[^\\\n]*\\|[{}\[\]_|]|--[A-Z][a-z. ]+")
+_NO_TEXT = re.compile(
+    r"\[(?:1913 Webster|PJC|[^\]\n]*WordNet[^\]\n]*)\]|\\[^\\\n]*\\|[{}\[\]_|]|--[A-Z][a-z. ]+"
+)
 
 
 def paragraphs(folder: Path) -> Iterator[str]:
@@ -36,8 +38,8 @@ def paragraphs(folder: Path) -> Iterator[str]:
     for name in ("gcide", "wn"):
         with gzip.open(folder / f"usr/share/dictd/{name}.dict.dz", "rt", errors="ignore") as file:
             yield from re.split(r"\n\s*\n", _NO_TEXT.sub(" ", file.read()))
-    for file in sorted((folder / "package" / "data").glob("*.txt")):
-        yield from file.read_text(encoding="utf-8", errors="ignore").splitlines()
+    for address in sorted((folder / "package" / "data").glob("*.txt")):
+        yield from address.read_text(encoding="utf-8", errors="ignore").splitlines()
 
 
 def main(folder: Path, other: Path) -> None:

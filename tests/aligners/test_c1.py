@@ -206,7 +206,9 @@ def test_contrast_on_the_seeds_alone() -> None:
     assert history[1].dictionary > 100
 
 
-@pytest.mark.parametrize(("enough", "updates"), [(0, [20, 20]), (100, [20, 20]), (400, [5, 20]), (10**6, [1, 1])])
+@pytest.mark.parametrize(
+    ("enough", "updates"), [(0, [20, 20]), (100, [20, 20]), (400, [5, 20]), (10**6, [1, 1])]
+)
 def test_a_round_that_contrasts_few_pairs_makes_fewer_updates(enough: int, updates: list[int]) -> None:
     history = World().fit(quick(iterations=2, updates=20, decay=1.0, enough_pairs=enough)).report_.history
     assert history[0].contrasted == 100 and history[1].contrasted > 400
