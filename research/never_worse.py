@@ -43,10 +43,9 @@ from bilex.fit.calibration import (
 from research.packed import read_dictionary, read_vectors
 
 Row = dict[str, Any]
-FAMILIES = {  # where the vectors of a pair's two languages lie, for settings that name no folder
-    "mixed": {"en": "", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"},
-    "trained": {"en": "trained", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"},
-}
+_MIXED = {"en": "", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"}
+# Where the vectors of a pair's two languages lie, for families that are no folder.
+FAMILIES = {"mixed": _MIXED, "trained": {**_MIXED, "en": "trained"}}
 PAIRS = (
     "en-ru", "fi-ru", "europarl/de-it", "mixed/en-it", "en-fi", "mixed/en-de", "sample", "ru-fr",
     "europarl/de-fr", "en-fr", "europarl/it-fr", "fi-fr", "mixed/fi-it", "mixed/en-fr",

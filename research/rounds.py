@@ -36,7 +36,7 @@ def along(options: argparse.Namespace, setting: str) -> list[tuple[int, float, f
     other = independent(options.freedict, setting, test, usable)
     if setting.endswith(":1k") and not setting.startswith("sample"):
         more = read(options.data, setting.replace(":1k", ":5k"), 1)[2].without(usable, by="word")
-        other = Lexicon([*other.pairs, *more.pairs])
+        other = Lexicon([*other.pairs, *more.without(test, by="word").pairs])
     judged = split[1].index(*places), other.covered(*places).index(*places)
     rows = UnitRows(source, torch.device("cpu")), UnitRows(target, torch.device("cpu"))
     found: list[tuple[int, float, float]] = []

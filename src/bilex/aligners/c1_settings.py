@@ -26,7 +26,7 @@ _FEW_SEEDS = 300
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # With few seeds or none, the passes before the last search among this number of words per language.
 _EARLY_WORDS = 20_000
-# Contrast on few pairs learns them by heart: with 1,000 seeds, held-out ones lose from about the fifth update
+# Contrast on few pairs learns them by heart: with 1,000 seeds, other words lose from about the fifth update
 # on. Contrasted pairs from which a round of "auto" makes all its updates (research/never_worse.md).
 _ENOUGH_PAIRS = 3_000
 # "best" and "careful" take half as many steps as the paper, each twice as long; longer ones diverge on some
