@@ -48,11 +48,15 @@ def test_different_dimensions_meet_in_the_smaller(method: type, dims: tuple[int,
     )
 
 
-def papers_maps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The formulas of the paper's appendix, step by step: A = VΣ⁻¹Vᵀ from the SVD of the rows."""
+def papers_maps(x: np.ndarray, y: np.ndarray, ridge: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """The formulas of the paper's appendix, step by step: A = VΣ⁻¹Vᵀ from the SVD of the rows.
+
+    A ridge adds this number times the mean of Σ² to each of them.
+    """
 
     def whitening(rows: np.ndarray) -> np.ndarray:
         _, values, vt = np.linalg.svd(rows, full_matrices=False)
+        values = np.sqrt(values**2 + ridge * (values**2).mean())
         return vt.T @ np.diag(1 / values) @ vt
 
     a_x, a_y = whitening(x), whitening(y)
@@ -63,14 +67,15 @@ def papers_maps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return w_x, w_y
 
 
-def test_advanced_mapping_is_the_papers_formula() -> None:
+@pytest.mark.parametrize("damping", [0.0, 2.0])
+def test_advanced_mapping_is_the_papers_formula(damping: float) -> None:
     """Up to the signs of the common directions, which an SVD leaves open."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 12))
     y = x @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + 0.5 * rng.normal(size=(80, 12))
-    found = advanced_maps(torch.from_numpy(x), torch.from_numpy(y))
-    assert found.ridge == 0
-    expected_x, expected_y = papers_maps(x, y)
+    found = advanced_maps(torch.from_numpy(x), torch.from_numpy(y), damping=damping)
+    assert found.ridge == pytest.approx(damping * 12 / 80)
+    expected_x, expected_y = papers_maps(x, y, found.ridge)
     sign = np.sign((found.source.numpy() * expected_x).sum(0))
     np.testing.assert_allclose(found.source.numpy() * sign, expected_x, atol=1e-9)
     np.testing.assert_allclose(found.target.numpy() * sign, expected_y, atol=1e-9)
@@ -80,6 +85,8 @@ def test_damping_only_for_few_pairs() -> None:
     assert ridge_for(600, 300) == ridge_for(5000, 300) == 0
     assert ridge_for(300, 300) == 1
     assert ridge_for(0, 300) > ridge_for(2, 300) > ridge_for(100, 300) > 1
+    assert ridge_for(3000, 300, damping=2.0) == pytest.approx(0.2)
+    assert ridge_for(100, 300, damping=0.1) == ridge_for(100, 300)
     world, recorder = World(noise=0.2), Recorder()
     fitted = world.fit(AdvancedMapping(device="cpu"), 12, progress=recorder)
     assert fitted.report_.ridge == pytest.approx(2 * 20 / 12 - 1)

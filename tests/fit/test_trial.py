@@ -169,6 +169,42 @@ def test_the_usual_lambda_yields_to_clear_evidence() -> None:
     assert few < some < many == pytest.approx(0.7, abs=0.03)
 
 
+def test_the_choice_of_the_extent() -> None:
+    """Far from the usual 0.65 if the held-out words clearly prefer it, near it if they say nothing."""
+    shares = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+    says_nothing, nearest = trial.choose_extent(alike(dict.fromkeys(shares, 0.3)))
+    assert says_nothing == pytest.approx(0.65, abs=0.1) and nearest == 0.7
+    harmful = {share: 0.5 - 0.3 * share for share in shares}
+    few, many = (trial.choose_extent(alike(harmful, words))[0] for words in (100, 100_000))
+    assert 0.02 <= many < 0.1 and many < few < 0.5
+    assert trial.choose_extent(alike({share: 0.3 + 0.3 * share for share in shares}, 100_000))[0] > 0.9
+
+
+def test_a_fit_makes_the_rounds_that_held_out_seeds_prefer(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds, chosen = world.pairs(0, 400), []
+
+    def choose(curve: dict[float, Any]) -> tuple[float, float]:
+        chosen.append(curve)
+        return 0.12, 0.1
+
+    monkeypatch.setattr(trial, "choose_extent", choose)
+    auto = C1(device="cpu")
+    fitted = fit(auto, world.source, world.target, seeds)
+    (curve,) = chosen
+    assert all(len(words) >= 80 and 0 <= words.min() <= words.max() <= 1 for words in curve.values())
+    assert fitted.report.trial.extent == fitted.report.settings["extent"] == 0.12 and auto.extent is None
+    assert fitted.report.trial.note == "extent = 0.12 is taken"
+    assert list(fitted.report.trial.extent_scores) == list(map(str, curve))
+    by_hand = C1(device="cpu", extent=0.12).fit(world.source, world.target, seeds)
+    assert np.array_equal(fitted.maps[0].matrix, by_hand.source_map_.matrix)
+    without = fit(auto, world.source, world.target, seeds, calibrate=False)
+    assert without.report.trial.extent == 0.12 and not without.calibration.parts
+    again = fit(fitted.aligner, world.source, world.target, seeds)
+    assert again.report.trial.extent is None and len(chosen) == 2, "it is a setting of the model now"
+
+
 def test_what_is_held_out() -> None:
     lexicon = Lexicon([(f"a{i}", f"b{i}") for i in range(3000)])
     for count, share, expected in ((99, 0.1, None), (100, 0.1, 20), (1000, 0.1, 200), (3000, 0.1, 300)):

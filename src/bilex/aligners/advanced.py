@@ -38,14 +38,15 @@ class AdvancedMaps(NamedTuple):
     ridge: float
 
 
-def ridge_for(pairs: int, dimension: int) -> float:
+def ridge_for(pairs: int, dimension: int, damping: float = 0.0) -> float:
     """The share of the mean eigenvalue that is added before whitening, for few pairs in many dimensions.
 
     Whitening n pairs in d > n dimensions makes any two languages agree perfectly on the pairs, whatever they
     are. With at least two pairs per dimension the formula is the paper's; with fewer, the ridge grows until
-    only the rotation is left.
+    only the rotation is left. It is at least `damping` times d / n, which helps weak vectors.
     """
-    return max(0.0, 2.0 * dimension / max(pairs, 1) - 1.0)
+    per_pair = dimension / max(pairs, 1)
+    return max(0.0, 2.0 * per_pair - 1.0, damping * per_pair)
 
 
 def whitening(rows: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -61,17 +62,19 @@ def whitening(rows: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Ten
     return (vectors * inverse) @ vectors.T, (vectors * roots) @ vectors.T
 
 
-def advanced_maps(x: Rows, y: Rows, progress: Progress = SILENT) -> AdvancedMaps:
+def advanced_maps(x: Rows, y: Rows, progress: Progress = SILENT, *, damping: float = 0.0) -> AdvancedMaps:
     """The two maps from the vectors of translation pairs, row by row.
 
     With A = (XᵀX)^-½ on each side and P S Qᵀ the SVD of (XA_x)ᵀ(YA_y):
     W_x = A_x P S^½ Pᵀ A_x⁻¹ P and W_y = A_y Q S^½ Qᵀ A_y⁻¹ Q. Where the dimensions differ, P and Q have
     as many columns as the smaller one, which is the dimension of the common space. All in float64, on
-    the device of the rows. `progress` receives a message about a ridge.
+    the device of the rows. `progress` receives a message about the ridge of few pairs; `damping` is that of
+    `ridge_for`.
     """
     x, y = torch.as_tensor(x).double(), torch.as_tensor(y).double()
-    ridge = ridge_for(len(x), max(x.shape[1], y.shape[1]))
-    if ridge:
+    dimension = max(x.shape[1], y.shape[1])
+    ridge = ridge_for(len(x), dimension, damping)
+    if ridge_for(len(x), dimension):
         progress.log(
             f"{len(x)} word pairs are few for these dimensions: {ridge:.2f} times the mean eigenvalue is "
             "added before whitening."
@@ -86,7 +89,9 @@ def advanced_maps(x: Rows, y: Rows, progress: Progress = SILENT) -> AdvancedMaps
     )
 
 
-def joint_maps(rows: Mapping[str, Any], pairs: Mapping[LanguagePair, Pairs]) -> dict[str, Matrix]:
+def joint_maps(
+    rows: Mapping[str, Any], pairs: Mapping[LanguagePair, Pairs], damping: float = 0.0
+) -> dict[str, Matrix]:
     """The advanced mapping of any number of languages: one matrix each, from the pairs of all together.
 
     Each language is whitened over its rows in all pairs, all are rotated onto each other at once (generalised
@@ -107,7 +112,7 @@ def joint_maps(rows: Mapping[str, Any], pairs: Mapping[LanguagePair, Pairs]) -> 
     white, color = {}, {}
     for language, parts in used.items():
         stacked = torch.from_numpy(np.concatenate(parts))
-        off, back = whitening(stacked, ridge_for(*stacked.shape))
+        off, back = whitening(stacked, ridge_for(len(stacked), stacked.shape[1], damping))
         white[language], color[language] = off.numpy(), back.numpy()
     agreement = {(a, b): white[a] @ (x.T @ y) @ white[b] for (a, b), (x, y) in sides.items()}
     rotations = rotate_together(list(rows), agreement)

@@ -84,6 +84,7 @@ class Learned(NamedTuple):
         round: Its sizes and losses; None for the state that a checkpoint kept.
         broke: Why the fit cannot go on after it; None if it can.
         anchors: Pairs that served as seeds of its pass; 0 in the first pass.
+        snapshots: The maps at some shares of its summed step lengths.
     """
 
     maps: Maps
@@ -91,6 +92,7 @@ class Learned(NamedTuple):
     round: Round | None
     broke: str | None = None
     anchors: int = 0
+    snapshots: Mapping[float, Maps] = {}
 
 
 @dataclass(frozen=True)
@@ -118,10 +120,11 @@ class Algorithm1:
     def rounds(self, dictionary: Dictionaries, maps: Maps | None, titles: Sequence[str]) -> Iterator[Learned]:
         """The results of rounds with these titles, after rounds that gave `maps`, or from `dictionary` on."""
         for title in titles:
+            first = maps is None and not self.lead.anchors
             if maps is not None:  # D_add is found anew in every round and never accumulated
                 dictionary = self.with_new_pairs(maps)
             maps = self.advanced_mapping(dictionary)
-            learned = self.contrastive_updates(maps, dictionary, title)
+            learned = self.contrastive_updates(maps, dictionary, title, first)
             yield learned
             if learned.broke:
                 return
@@ -150,14 +153,20 @@ class Algorithm1:
     def advanced_mapping(self, dictionary: Dictionaries) -> Maps:
         """The advanced mapping of two languages, or of several at once."""
         if len(self.rows) > 2:
-            found = joint_maps(self.rows, dictionary)
+            found = joint_maps(self.rows, dictionary, self.lead.constants.damping)
             return {code: torch.from_numpy(w).float().to(self.rows[code].device) for code, w in found.items()}
         ((a, b), pairs) = next(iter(dictionary.items()))
-        both = advanced_maps(self.rows[a][pairs[:, 0]], self.rows[b][pairs[:, 1]], self.progress)
+        x, y = self.rows[a][pairs[:, 0]], self.rows[b][pairs[:, 1]]
+        both = advanced_maps(x, y, self.progress, damping=self.lead.constants.damping)
         return {a: both.source.float(), b: both.target.float()}
 
-    def contrastive_updates(self, maps: Maps, dictionary: Dictionaries, title: str) -> Learned:
-        """Plain SGD on the loss of every two languages in turn; it ends before a step that is not finite."""
+    def contrastive_updates(
+        self, maps: Maps, dictionary: Dictionaries, title: str, first: bool = False
+    ) -> Learned:
+        """Plain SGD on the loss of every two languages in turn; it ends before a step that is not finite.
+
+        The first round has no new pairs, and learns few of them by heart: it makes fewer updates.
+        """
         maps = dict(maps)
         contrasted = {languages: pairs for languages, pairs in dictionary.items() if len(pairs)}
         for languages in contrasted:
@@ -165,11 +174,15 @@ class Algorithm1:
             if len(seeds) and not self.passes[languages].constants.contrast_on_augmented:
                 contrasted[languages] = seeds
         constants = self.lead.constants
-        if most := max(map(len, contrasted.values()), default=0):
+        if first and (most := max(map(len, contrasted.values()), default=0)):
             constants = shortened(constants, most / max(most, constants.enough_pairs))
         losses, searches, broke = np.zeros(constants.updates), 0, None
+        marks = {shortened(constants, share).updates: share for share in self.lead.snapshots}
+        snapshots: dict[float, Maps] = {}
         with self.progress.task(title, constants.updates * len(contrasted)) as task:
             for update, (a, b), contrast in self._turns(contrasted, constants.updates):
+                if update in marks:
+                    snapshots[marks[update]] = dict(maps)
                 before = contrast.searched
                 # A map that several language pairs move goes a share of each step.
                 rate = constants.learning_rate * constants.decay**update / (len(self.rows) - 1)
@@ -182,13 +195,15 @@ class Algorithm1:
                 losses[update] += loss / len(contrasted)
                 searches += contrast.searched - before
                 task.advance(loss=f"{loss:.4f}", pairs=len(contrasted[a, b]))
+        if constants.updates in marks and not broke:
+            snapshots[marks[constants.updates]] = maps
         done = Round(
             dictionary=sum(map(len, dictionary.values())),
             contrasted=sum(map(len, contrasted.values())),
             loss=tuple(round(loss, 6) for loss in losses.tolist()),
             full_searches=searches,
         )
-        return Learned(maps, dictionary, done, broke)
+        return Learned(maps, dictionary, done, broke, snapshots=snapshots)
 
     def update(
         self, contrast: Contrast, w_x: torch.Tensor, w_y: torch.Tensor, rate: float
@@ -331,12 +346,13 @@ class C1(C1Settings):
         def first_dictionary(first: Pass) -> Dictionaries:
             return {SOURCE_TARGET: self._first_dictionary(source, target, own, first, progress)}
 
-        for maps, _, done, broke, anchors in self.learn(
-            rows, {SOURCE_TARGET: own}, first_dictionary, state, progress
-        ):
-            self.source_map_, self.target_map_ = (Map.linear(maps[side].cpu()) for side in SOURCE_TARGET)
-            history = self.report_.history if done is None else (*self.report_.history, done)
-            self.report_ = replace(self.report_, history=history, stopped=broke, anchors=anchors)
+        for learned in self.learn(rows, {SOURCE_TARGET: own}, first_dictionary, state, progress):
+            self.source_map_, self.target_map_ = _of_two(learned.maps)
+            self.snapshots_ = {share: _of_two(maps) for share, maps in learned.snapshots.items()}
+            history = (*self.report_.history, learned.round) if learned.round else self.report_.history
+            self.report_ = replace(
+                self.report_, history=history, stopped=learned.broke, anchors=learned.anchors
+            )
         self.report_ = replace(self.report_, seconds=round(time.perf_counter() - started, 3))
 
     def _first_dictionary(
@@ -382,6 +398,11 @@ class C1(C1Settings):
         known = own._replace(spelled=alike).joined
         found = without_pairs(without_words_of(found, known), own.rejected)
         return np.concatenate([known, found[: part.anchors]])
+
+
+def _of_two(maps: Maps) -> tuple[Map, Map]:
+    source, target = (Map.linear(maps[side].cpu()) for side in SOURCE_TARGET)
+    return source, target
 
 
 def _seeds_name(languages: LanguagePair) -> str:

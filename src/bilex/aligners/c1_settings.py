@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from bilex.aligners.base import SMALLEST, Aligner, AlignerReport, Limits
+from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, nearest_name
 
 if TYPE_CHECKING:
@@ -26,14 +27,20 @@ _FEW_SEEDS = 300
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # With few seeds or none, the passes before the last search among this number of words per language.
 _EARLY_WORDS = 20_000
-# Contrast on few pairs learns them by heart: with 1,000 seeds, other words lose from about the fifth update
-# on. Contrasted pairs from which a round of "auto" makes all its updates (research/never_worse.md).
-_ENOUGH_PAIRS = 3_000
+# The share of the summed step lengths of "best" that a round of "auto" makes where no trial chooses it, and
+# the share of that which rounds before the last pass make (research/never_worse.md).
+USUAL_EXTENT, _EARLY_EXTENT = 0.65, 0.75
+# The less contrast helps, the weaker are the vectors. The damping of "auto" if it did not help at all.
+_MOST_DAMPING = 3.0
+# A trial that chooses the share keeps its maps at these points of its last round.
+_SNAPSHOTS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+# Contrast on few pairs learns them by heart. Pairs from which the first round makes all its updates.
+_ENOUGH_PAIRS = 5_000
 # "best" and "careful" take half as many steps as the paper, each twice as long; longer ones diverge on some
 # data (research/c1.md). The share of the summed step lengths of a round that each preset makes:
 _STEP_FACTOR = 2
 EXTENTS = {"best": 1.0, "careful": 0.5}
-# A trial makes this share.
+# A trial that has nothing to choose makes this share.
 _TRIAL_EXTENT = 0.45
 
 
@@ -54,6 +61,7 @@ class C1Constants:
     mask_known: bool = False
     full_csls: bool = False
     enough_pairs: int = 0
+    damping: float = 0.0
 
 
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
@@ -84,11 +92,13 @@ class Pass(NamedTuple):
         anchors: Induced pairs that serve as its seeds, besides the user's.
         constants: Its constants.
         words: It searches among this number of frequent words per language; None for all.
+        snapshots: Shares of the summed step lengths of its round at which the maps are kept.
     """
 
     anchors: int
     constants: C1Constants
     words: int | None = None
+    snapshots: tuple[float, ...] = ()
 
 
 def with_long_steps(constants: C1Constants) -> C1Constants:
@@ -105,6 +115,8 @@ def shortened(constants: C1Constants, extent: float) -> C1Constants:
     """Constants that make a share of the summed step lengths of each round."""
     if extent >= 1 or not constants.updates:
         return constants
+    if not extent:
+        return replace(constants, updates=0)
     lengths = list(accumulate(constants.decay**update for update in range(constants.updates)))
     return replace(constants, updates=bisect_left(lengths, extent * lengths[-1]) + 1)
 
@@ -173,7 +185,7 @@ class C1Settings(Aligner):
     pairs that the vocabularies suggest, `spelling` adds words of identical spelling, and `passes` repeats the
     rounds with the most confident pairs found so far as further seeds (with `early_extent`, `last_pass` and
     `anchors`), each with any number of seeds; `warm_up`, `through_norms`, `mask_known`, `full_csls`,
-    `enough_pairs`, `size` and `extent` are additions, too.
+    `enough_pairs`, `damping`, `size`, `extent` and `snapshots` are additions, too.
 
     Args:
         preset: "auto", "paper", "best", "careful", "quick", "5k" or "1k" (`bilex methods c1` describes them).
@@ -195,9 +207,12 @@ class C1Settings(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
-        enough_pairs: A round that contrasts fewer pairs than this makes fewer updates: a share of the summed
-            step lengths in proportion to its pairs. 0 for all updates whatever the number of pairs; None for
-            3,000 with preset "auto" and 300 to 2,235 seeds, otherwise 0.
+        enough_pairs: If the first round, before new pairs were found, contrasts fewer pairs than this, it
+            makes fewer updates: a share of the summed step lengths in proportion to its pairs. 0 for all
+            updates whatever the number of pairs; None for 5,000 with preset "auto" and 300 seeds or more,
+            otherwise 0.
+        damping: This number times dimensions / pairs times the mean eigenvalue is added before whitening;
+            None for 3 (1 - extent) with preset "auto", otherwise 0.
         start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
             "shared" (these three together) for what the vocabularies suggest, joined to the seeds;
             "unsupervised" for the shapes of both spaces, without seeds only; "joined" for the best of these;
@@ -213,7 +228,13 @@ class C1Settings(Aligner):
         anchors: Induced pairs that serve as seeds of the last pass; None for 5,000, or 2,500 with many seeds.
         size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
         extent: The share of the summed step lengths that each round makes. Under 1, presets other than "best"
-            and "careful" also take half as many steps, each twice as long.
+            and "careful" also take half as many steps, each twice as long. None for all of them; with preset
+            "auto" and 300 seeds or more, for what held-out seeds choose in a trial, or 0.65 without one.
+        snapshots: Whether the last of several passes has one whole round, whose maps are kept at some points
+            of it in `snapshots_`; a trial chooses `extent` so.
+
+    Attributes:
+        snapshots_: By the share of the summed step lengths, the source map and the target map.
     """
 
     presets = PRESETS
@@ -229,6 +250,7 @@ class C1Settings(Aligner):
         "passes": (1, None),
         "early_extent": (SMALLEST, 1),
         "extent": (SMALLEST, 1),
+        "damping": (0, None),
     }
 
     preset: str = "auto"
@@ -251,6 +273,7 @@ class C1Settings(Aligner):
     mask_known: bool | None = None
     full_csls: bool | None = None
     enough_pairs: int | None = None
+    damping: float | None = None
     start: str = "auto"
     spelling: bool | None = None
     passes: int | None = None
@@ -258,7 +281,9 @@ class C1Settings(Aligner):
     last_pass: str = "many"
     anchors: int | None = None
     size: int | None = None
-    extent: float = 1.0
+    extent: float | None = None
+    snapshots: bool = False
+    snapshots_: dict[float, tuple[Map, Map]] = field(init=False, compare=False, default_factory=dict)
     report_: C1Report = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -275,21 +300,21 @@ class C1Settings(Aligner):
     def resolved(self, seeds: int) -> Self:
         """The settings that preset "auto" stands for with a number of seeds; other presets stay as they are.
 
-        Held-out seeds and independent dictionaries of four families of vectors chose it
+        Held-out seeds and independent dictionaries of seven families of vectors chose it
         (research/never_worse.md).
         """
         if self.preset != "auto":
             return self
         # Few seeds need whole rounds; the user's number of updates is taken as it is.
-        extent, early, enough = 1.0, 1.0, 0
-        if not self.has_few(seeds) and self.updates is None:
-            many = (seeds if self.size is None else self.size) >= MANY_SEEDS
-            extent, early, enough = 0.65, 0.75, 0 if many else _ENOUGH_PAIRS
+        whole = self.has_few(seeds) or self.updates is not None
+        extent, early, enough = (1.0, 1.0, 0) if whole else (USUAL_EXTENT, _EARLY_EXTENT, _ENOUGH_PAIRS)
+        extent = extent if self.extent is None else self.extent
         return replace(
             self,
             preset="best",
             enough_pairs=enough if self.enough_pairs is None else self.enough_pairs,
-            extent=extent * self.extent,
+            damping=_MOST_DAMPING * (1 - extent) if self.damping is None else self.damping,
+            extent=extent,
             early_extent=early * self.early_extent,
             passes=self.passes or 3,
             spelling=self.spelling is not False,
@@ -319,9 +344,10 @@ class C1Settings(Aligner):
         settings = {part.name: getattr(own, part.name) for part in fields(found)}
         given = {name: value for name, value in settings.items() if value is not None}
         found = replace(found, **(capped | given))
-        if own.extent < 1 and own.preset not in EXTENTS and found.updates:
+        extent = 1.0 if own.extent is None else own.extent
+        if extent < 1 and own.preset not in EXTENTS and found.updates:
             found = with_long_steps(found)
-        found = shortened(found, own.extent)
+        found = shortened(found, extent)
         if not self.contrastive:
             found = replace(found, updates=0)
         if not self.self_learning:
@@ -336,9 +362,9 @@ class C1Settings(Aligner):
         count = own.passes or (3 if own.preset in EXTENTS and few else 1)
         if count == 1 or not own.self_learning or own.anchors == 0:
             return (Pass(0, constants),)
-        last = constants
-        if own.last_pass == "many":
-            last = replace(own, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
+        last = own if own.last_pass == "same" else replace(own, size=MANY_SEEDS)
+        if own.snapshots:
+            last = replace(last, extent=1.0, iterations=1)
         many = seeds >= MANY_SEEDS
         most = _ANCHORS // 2 if many else _ANCHORS
         anchors = own.anchors or min(most, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
@@ -347,20 +373,29 @@ class C1Settings(Aligner):
         # Without many seeds, 20,000 words find as good pairs (research/c1.md); with them not always.
         words = _EARLY_WORDS if few else None
         middle = [Pass(max(1, 3 * anchors // 5), early, words)] * (count - 2)
-        return Pass(0, first, words), *middle, Pass(anchors, last)
+        of_last = last.constants(last.size or seeds, smaller_vocabulary)
+        shares = _SNAPSHOTS if own.snapshots else ()
+        return Pass(0, first, words), *middle, Pass(anchors, of_last, snapshots=shares)
 
     def has_few(self, seeds: int) -> bool:
         """Whether there are so few seeds that pairs which the vocabularies suggest join them."""
         return (seeds if self.size is None else self.size) < _FEW_SEEDS
 
-    def for_trial(self, pairs: int, words: int) -> Self:
-        """A copy with fewer updates, at most two passes, and one round per pass if there are many seeds.
+    def leaves_extent_open(self, pairs: int) -> bool:
+        """Whether a trial on so many seeds is to choose the extent."""
+        open_ = self.preset == "auto" and self.extent is None and self.updates is None
+        return open_ and not self.has_few(pairs) and self.contrastive and len(self.plan(pairs, pairs)) > 1
 
-        Its constants are those of all seeds, though some are held out.
+    def for_trial(self, pairs: int, words: int) -> Self:
+        """A copy with at most two passes, one round per pass if there are many seeds, and fewer updates.
+
+        Its constants are those of all seeds, though some are held out. Where the extent is open, its last
+        round is whole, and the maps along it are kept.
         """
         size = self.size or pairs
         passes = self.passes or (1 if self.has_few(pairs) else len(self.plan(pairs, words)))
         rounds = 1 if passes > 1 and size >= MANY_SEEDS else self.iterations
-        return self.clone().set_params(
-            size=size, extent=_TRIAL_EXTENT * self.extent, passes=min(2, passes), iterations=rounds
-        )
+        short = self.clone().set_params(size=size, passes=min(2, passes), iterations=rounds)
+        if self.leaves_extent_open(pairs):
+            return short.set_params(snapshots=True)
+        return short.set_params(extent=_TRIAL_EXTENT * (1.0 if self.extent is None else self.extent))

@@ -78,7 +78,7 @@ def fit(
     checkpoint: Path | None = None,
     measure: bool = True,
 ) -> FitResult:
-    """Choose λ and learn confidences on held-out seeds, then learn from all of them.
+    """Choose what was left open and learn confidences on held-out seeds, then learn from all of them.
 
     Args:
         aligner: The method with its settings; it stays as it is, and a copy is fitted.
@@ -122,6 +122,8 @@ def fit(
     )
     if aligned is None:
         fitted, started = aligner.clone(), time.monotonic()
+        if decisions.extent is not None:
+            fitted.set_params(extent=decisions.extent)
         state = checkpoint / _ALIGNER if checkpoint else None
         begin_step(progress, f"aligning with {fitted.name}")
         fitted.fit(source, target, lexicon, progress=progress, checkpoint=state)

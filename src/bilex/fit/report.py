@@ -34,6 +34,8 @@ class TrialReport:
         held_out_words: Source words that were held out.
         mixing: The λ that was taken; None where there was nothing to choose.
         mixing_scores: The score of each λ on the held-out words (mean reciprocal rank, both directions).
+        extent: The share of its rounds that C1 was found to make; None where there was nothing to choose.
+        extent_scores: The score of each share on the held-out words.
         seconds: What it took.
     """
 
@@ -42,6 +44,8 @@ class TrialReport:
     held_out_words: int = 0
     mixing: float | None = None
     mixing_scores: dict[str, float] = field(default_factory=dict)
+    extent: float | None = None
+    extent_scores: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:

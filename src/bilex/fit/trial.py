@@ -1,9 +1,10 @@
-"""The held-out trial: one fit without some of the seeds calibrates confidences and chooses λ.
+"""The held-out trial: one fit without some of the seeds decides what was left open.
 
 Some seed words are held out. A shorter copy of the aligner (`Aligner.for_trial`) is fitted without them, on
-frequent words. The held-out words are then translated: with a language model under each λ, of which one is
-chosen. Confidences are calibrated on their answers. The trial never sees test data. Its fit is discarded; the
-model itself learns from all seeds.
+frequent words. The held-out words are then translated: with the maps along the last round of C1, which
+chooses the extent of its rounds; with a language model under each λ, of which one is chosen. Confidences are
+calibrated on their answers. The trial never sees test data. Its fit is discarded; the model itself learns
+from all seeds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.c1_settings import MANY_SEEDS
+from bilex.aligners.c1_settings import MANY_SEEDS, USUAL_EXTENT, C1Settings
 from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
@@ -45,7 +46,9 @@ WORDS = 20_000
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # How far the best λ of a language pair lies from the usual one: scale and degrees of freedom of Student's t,
 # whose heavy tails let clear evidence prevail over a usual λ that does not suit (research/trial.md).
-MIXING_SPREAD, MIXING_FREEDOM = 0.05, 3
+MIXING_SPREAD, FREEDOM = 0.05, 3
+# The same for the share of its rounds that C1 makes, and the least share (research/never_worse.md).
+EXTENT_SPREAD, LEAST_EXTENT = 0.3, 0.02
 _SMALLEST_ERROR = 1e-3  # of a mean reciprocal rank, where all words agree
 # Errors that end a trial, but not the fit.
 FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
@@ -58,12 +61,14 @@ class Decisions:
 
     Attributes:
         mixing: λ; None without a language model.
+        extent: The share of its rounds that C1 makes; None where that was not open.
         calibration: Confidences, or a note why there are none.
         report: What the trial found.
         failed: Whether an error ended the trial; another run may succeed.
     """
 
     mixing: float | None = None
+    extent: float | None = None
     calibration: Calibration
     report: TrialReport
     failed: bool = False
@@ -71,13 +76,15 @@ class Decisions:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         calibration, report = self.calibration.as_dict(), self.report.as_dict()
-        return {"mixing": self.mixing, "calibration": calibration, "report": report}
+        chosen = {"mixing": self.mixing, "extent": self.extent}
+        return {**chosen, "calibration": calibration, "report": report}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Decisions:
         """What `as_dict` gave."""
         return cls(
             mixing=stored["mixing"],
+            extent=stored["extent"],
             calibration=Calibration.from_dict(stored["calibration"]),
             report=from_json(TrialReport, stored["report"]),
         )
@@ -94,15 +101,16 @@ def decide(
     held_out: float = 0.1,
     progress: Progress = SILENT,
 ) -> Decisions:
-    """Choose λ and learn confidences on held-out seeds; the usual λ where there are too few of them."""
+    """Choose the extent of C1 and λ, and learn confidences, if there are enough seeds to hold some out."""
     started = time.monotonic()
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
     words = len(usable.translations())
     chooses_mixing = encoder is not None and encoder.mixing == "auto"
+    chooses_extent = isinstance(aligner, C1Settings) and aligner.leaves_extent_open(len(usable))
     calibrates = calibrate and words >= FEWEST_TO_CALIBRATE
     split = hold_out(usable, held_out, aligner.seed)
     note, failed = "", False
-    if not chooses_mixing and not calibrates:
+    if not chooses_mixing and not chooses_extent and not calibrates:
         note = "there was nothing to decide"
     elif split is None:
         note = f"{words} seed words in the vectors are too few to hold some out ({FEWEST_SEEDS} are needed)"
@@ -157,27 +165,47 @@ class _Trial:
     progress: Progress
 
     def decisions(self, calibrates: bool) -> Decisions:
-        """Fit without the held-out words, choose λ and learn confidences."""
+        """Fit without the held-out words, choose the extent and λ, and learn confidences."""
         size = len(self.usable), min(len(self.source), len(self.target))
         self.small = small_vocabularies(self.source, self.target, self.usable, WORDS)
         fitted = self.aligner.for_trial(*size).fit(*self.small, self.split[0], progress=self.progress)
-        report = TrialReport(ran=True, note="confidences were learned on the held-out words")
-        mixing = None
+        report = TrialReport(ran=True)
+        mixing, taken = None, []
+        if isinstance(fitted, C1Settings) and fitted.snapshots_:
+            extent, curve = self._extent(fitted)
+            taken.append(f"extent = {extent}")
+            report = replace(report, extent=extent, extent_scores=curve)
         if self.encoder is None:
             space = Space.from_aligner(fitted, self.source, self.target)
         else:
             mixing, curve, space = self._mixed(fitted, self.encoder)
             if self.encoder.mixing == "auto":
-                note = f"λ = {mixing} is taken"
-                self.progress.log(f"Trial: {note}.")
-                report = replace(report, note=note, mixing=mixing, mixing_scores=curve)
+                taken.append(f"λ = {mixing}")
+                report = replace(report, mixing=mixing, mixing_scores=curve)
+        note = "confidences were learned on the held-out words"
+        if taken:
+            note = f"{' and '.join(taken)} {'are' if len(taken) > 1 else 'is'} taken"
+            self.progress.log(f"Trial: {note}.")
+        report = replace(report, note=note)
         calibration = Calibration()
         if calibrates:
             records = answer_records(space, self.split[1], self.usable)
             of_c1 = self.aligner.name == "c1" and self.encoder is None
             seed_words = len(self.usable.translations()) if of_c1 else None
             calibration = learn_confidences(records, self.aligner.seed, seed_words=seed_words)
-        return Decisions(mixing=mixing, calibration=calibration, report=report)
+        return Decisions(mixing=mixing, extent=report.extent, calibration=calibration, report=report)
+
+    def _extent(self, fitted: C1Settings) -> tuple[float, dict[str, float]]:
+        """The share of its rounds that C1 is to make, and each share's score; the maps become those of it."""
+        curve: dict[float, Numbers] = {}
+        with self.progress.task("Choosing the extent of rounds", len(fitted.snapshots_)) as task:
+            for share, maps in fitted.snapshots_.items():
+                x, y = (turn(side.vectors) for turn, side in zip(maps, self.small, strict=True))
+                curve[share] = np.concatenate(word_scores(x, y, self._rows(self.split[1]), fitted.device))
+                task.advance(1, extent=share, score=round(float(curve[share].mean()), 3))
+        extent, nearest = choose_extent(curve)
+        fitted.source_map_, fitted.target_map_ = fitted.snapshots_[nearest]
+        return extent, scores_by_name(curve)
 
     def _mixed(self, fitted: Aligner, stage: C2) -> tuple[float, dict[str, float], Space]:
         """λ, the score of each λ, and the combined space of the trial's words under the chosen one."""
@@ -205,7 +233,7 @@ class _Trial:
                     curve[step] = np.concatenate(word_scores(x, y, self._rows(tested), stage.device))
                     task.advance(1, λ=step, score=round(float(curve[step].mean()), 3))
             mixing = choose_mixing(curve, mixing)
-            scores = {str(step): round(float(found.mean()), 4) for step, found in curve.items()}
+            scores = scores_by_name(curve)
         words = self.small[0].index_to_key, self.small[1].index_to_key
         vocabularies = combination.with_mixing(mixing).vocabularies(words, static, encoded)
         return mixing, scores, Space(*vocabularies, "cosine", stage.device)
@@ -227,30 +255,55 @@ def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexico
     return lexicon.split(count, seed)
 
 
+def scores_by_name(curve: Mapping[float, Numbers]) -> dict[str, float]:
+    """The mean score of each choice, for a report."""
+    return {str(choice): round(float(words.mean()), 4) for choice, words in curve.items()}
+
+
+def choose_extent(curve: Mapping[float, Numbers]) -> tuple[float, float]:
+    """The posterior mean of the share of its rounds that C1 makes, and the share of the curve next to it."""
+    grid, words = _smooth(curve)
+    extent = max(LEAST_EXTENT, round(_posterior_mean(grid, words, USUAL_EXTENT, EXTENT_SPREAD), 2))
+    return extent, min(curve, key=lambda share: abs(share - extent))
+
+
 def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
     """The posterior mean of λ, given the held-out words; 0 if only λ = 0 has the best mean score.
-
-    The prior is a t distribution around the usual λ. The likelihood of a λ follows from how many
-    standard errors of the words' difference its score lies below the best. The curve is smoothed over
-    neighbouring λ (weights 1, 2, 1), since a few hundred words are noisy.
 
     Args:
         curve: For each λ of the grid the reciprocal rank of every held-out word, by CSLS.
         prior: The encoder's usual λ.
     """
-    grid = np.array(sorted(curve))
-    words = np.stack([curve[mixing] for mixing in grid.tolist()])
-    padded = np.pad(words, ((1, 1), (0, 0)), mode="edge")
-    smooth = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
-    means = smooth.mean(axis=1)
+    grid, words = _smooth(curve)
+    means = words.mean(axis=1)
     best = int(means.argmax())
     if grid[best] <= 0 and means[best] > means[1:].max(initial=-1):
         return 0.0  # no λ > 0 scores as high on average
-    lost = smooth[best] - smooth
+    return round(_posterior_mean(grid, words, prior, MIXING_SPREAD), 2)
+
+
+def _smooth(curve: Mapping[float, Numbers]) -> tuple[Numbers, Numbers]:
+    """The choices, rising, and the scores of all words for each, smoothed over neighbours (weights 1, 2, 1).
+
+    A few hundred words are noisy.
+    """
+    grid = np.array(sorted(curve))
+    padded = np.pad(np.stack([curve[one] for one in grid.tolist()]), ((1, 1), (0, 0)), mode="edge")
+    return grid, (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+
+
+def _posterior_mean(grid: Numbers, words: Numbers, usual: float, spread: float) -> float:
+    """What to choose, given the scores of words: near the usual choice unless they clearly speak against it.
+
+    The prior is Student's t around the usual choice. The likelihood of a choice follows from how many
+    standard errors of the words' difference its score lies below the best.
+    """
+    lost = words[int(words.mean(axis=1).argmax())] - words
     errors = np.maximum(lost.std(axis=1) / words.shape[1] ** 0.5, _SMALLEST_ERROR)
-    log_prior = -(MIXING_FREEDOM + 1) / 2 * np.log1p(((grid - prior) / MIXING_SPREAD) ** 2 / MIXING_FREEDOM)
+    log_prior = -(FREEDOM + 1) / 2 * np.log1p(((grid - usual) / spread) ** 2 / FREEDOM)
     log_density = log_prior - (lost.mean(axis=1) / errors) ** 2 / 2
-    return round(float(np.average(grid, weights=np.exp(log_density - log_density.max()))), 2)
+    width = np.gradient(grid) if len(grid) > 1 else np.ones(1)
+    return float(np.average(grid, weights=width * np.exp(log_density - log_density.max())))
 
 
 def word_scores(

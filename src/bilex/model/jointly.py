@@ -20,11 +20,11 @@ import numpy as np
 
 from bilex.aligners.advanced import check_connected
 from bilex.aligners.base import Pairs
-from bilex.aligners.c1 import C1, Evidence
+from bilex.aligners.c1 import C1, Evidence, Maps
 from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.checkpoint import Checkpoint, fingerprint
 from bilex.aligners.induction import without_pairs, without_words_of
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.maps import Map, Unit
 from bilex.aligners.preparation import UnitRows, frequent_words
 from bilex.core.device import enough_memory, resolve_device
 from bilex.core.errors import BilexError
@@ -34,7 +34,15 @@ from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import from_json
 from bilex.fit.calibration import FEWEST_WORDS, Calibration, answer_records, learn_confidences
 from bilex.fit.report import TrialReport
-from bilex.fit.trial import FAILURES, HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, not_calibrated
+from bilex.fit.trial import (
+    FAILURES,
+    HELD_OUT_AT_LEAST,
+    HELD_OUT_AT_MOST,
+    choose_extent,
+    not_calibrated,
+    scores_by_name,
+    word_scores,
+)
 from bilex.lexicon import Lexicon
 from bilex.model.answers import by_query
 from bilex.model.many import ManyLanguages
@@ -43,6 +51,8 @@ from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 
 FREQUENT = 20_000
+# The language pairs with the most held-out words that choose the extent of rounds.
+_CHOOSING = 3
 _SUMMARY = "all languages aligned together: C1 with one map per language, from the pairs of every two"
 _NO_PAIRS = np.zeros((0, 2), np.int64)
 
@@ -79,11 +89,15 @@ def align_languages(
     started = time.monotonic()
     with exclusive_lock(checkpoint):
         trial, calibrations = TrialReport(), Calibrations()
-        if calibrated:
-            settings = {**c1.settings(), "frequent_words": frequent, "calibrated": True}
+        most = max(map(len, usable.values()))
+        if calibrated or c1.leaves_extent_open(most):
+            settings = {**c1.settings(), "frequent_words": frequent, "calibrated": calibrated}
             folder = None if checkpoint is None else checkpoint / "trial"
             state = _checkpoint(folder, settings, vocabularies, usable, progress)
             trial, calibrations = _trial(vocabularies, usable, c1, frequent, progress, state)
+            calibrations = calibrations if calibrated else Calibrations()
+            if trial.extent is not None:
+                c1 = c1.clone().set_params(extent=trial.extent)
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(vocabularies, usable, c1, frequent=frequent, progress=progress, checkpoint=rounds)
     changed = {name: value for name, value in c1.settings().items() if name not in ("device", "start")}
@@ -110,10 +124,14 @@ def align_languages(
 
 
 class JointFit(NamedTuple):
-    """The maps of all languages, from vectors as they come from their files, and what happened."""
+    """The maps of all languages, from vectors as they come from their files, and what happened.
+
+    `snapshots` are the maps along the last round, where the settings want them.
+    """
 
     maps: dict[str, Map]
     report: JointReport
+    snapshots: dict[float, dict[str, Map]]
 
 
 def fit_jointly(
@@ -129,7 +147,7 @@ def fit_jointly(
     if frequent < 1:
         raise BilexError(f"{frequent} words of each language cannot be aligned; give 1 or more.")
     with enough_memory():
-        words = _fit_vocabularies(vocabularies, seeds, frequent)
+        words = _of_one_dimension(_fit_vocabularies(vocabularies, seeds, frequent))
         evidence, composed = _evidence(words, seeds, c1)
         settings, device = {**c1.settings(), "frequent": frequent}, resolve_device(c1.device)
         state = _checkpoint(checkpoint, settings, vocabularies, seeds, progress)
@@ -147,23 +165,31 @@ def fit_jointly(
         losses=tuple(losses),
         stopped=learned.broke or "",
     )
-    matrices = {
-        language: w.cpu().numpy()[: vocabularies[language].dim] for language, w in learned.maps.items()
-    }
-    return JointFit({code: Map([Unit(), Linear(w), Unit()]) for code, w in matrices.items()}, report)
+
+    def of_files(maps: Maps) -> dict[str, Map]:
+        return {code: Map.linear(w.cpu().numpy()[: vocabularies[code].dim]) for code, w in maps.items()}
+
+    snapshots = {share: of_files(maps) for share, maps in learned.snapshots.items()}
+    return JointFit(of_files(learned.maps), report, snapshots)
 
 
 def _fit_vocabularies(vocabularies: Vocabularies, seeds: Lexicons, frequent: int) -> dict[str, WordVectors]:
-    """The most frequent words of each language and those of its seeds; narrow vectors are padded."""
-    dimension = max(words.dim for words in vocabularies.values())
+    """The most frequent words of each language and those of its seeds."""
     found = {}
     for language, words in vocabularies.items():
         ours = [(pair.index(language), lexicon) for pair, lexicon in seeds.items() if language in pair]
         used = {both[side] for side, lexicon in ours for both in lexicon.pairs}
-        part = frequent_words(words, frequent, used)
-        units = Unit()(np.asarray(part.vectors, np.float32))
+        found[language] = frequent_words(words, frequent, used)
+    return found
+
+
+def _of_one_dimension(vocabularies: Vocabularies) -> dict[str, WordVectors]:
+    """Unit vectors of all languages; narrow ones are padded."""
+    dimension, found = max(words.dim for words in vocabularies.values()), {}
+    for language, words in vocabularies.items():
+        units = Unit()(np.asarray(words.vectors, np.float32))
         wide = np.pad(units, ((0, 0), (0, dimension - words.dim)))
-        found[language] = WordVectors(part.index_to_key, wide, ("unit",))
+        found[language] = WordVectors(words.index_to_key, wide, ("unit",))
     return found
 
 
@@ -223,7 +249,10 @@ def _checkpoint(
 def _trial(
     vocabularies: Vocabularies, seeds: Lexicons, c1: C1, frequent: int, progress: Progress, state: Checkpoint
 ) -> tuple[TrialReport, Calibrations]:
-    """Confidences for every two languages with seeds, found now or before the run was interrupted."""
+    """What held-out seeds choose, found now or before the run was interrupted.
+
+    It is the extent of rounds, if that is open, and confidences for every two languages with seeds.
+    """
     if (kept := state.load(of_another="ignore")) is not None:
         stored = kept.state["calibrations"]
         calibrations = {(a, b): Calibration.from_dict(found) for a, b, found in stored}
@@ -238,14 +267,20 @@ def _trial(
             short = c1.for_trial(max(map(len, learned.values())), min(map(len, vocabularies.values())))
             short = replace(short, size=None)
             fitted = fit_jointly(vocabularies, learned, short, frequent=frequent, progress=progress)
-            mapped = {code: map_words(rows, fitted.maps[code]) for code, rows in vocabularies.items()}
+            maps, note = fitted.maps, "confidences were learned on the held-out words"
+            report = TrialReport(ran=True, note=note, held_out_words=tested)
+            if fitted.snapshots:
+                small = _fit_vocabularies(vocabularies, seeds, frequent)
+                curve = _along(fitted.snapshots, small, held_out, c1.device)
+                extent, nearest = choose_extent(curve)
+                maps, note = fitted.snapshots[nearest], f"extent = {extent} is taken"
+                report = replace(report, note=note, extent=extent, extent_scores=scores_by_name(curve))
+            mapped = {code: map_words(rows, maps[code]) for code, rows in vocabularies.items()}
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)
                 records = answer_records(space, held_out[a, b], seeds[a, b])
                 seed_words = len(seeds[a, b].translations())
                 calibrations[a, b] = learn_confidences(records, c1.seed, seed_words=seed_words)
-            note = "confidences were learned on the held-out words"
-            report = TrialReport(ran=True, note=note, held_out_words=tested)
     except FAILURES as error:
         report, failed = TrialReport(note=f"the trial could not be finished ({error})"), True
     if not report.ran:
@@ -255,6 +290,22 @@ def _trial(
         stored = [[*pair, found.as_dict()] for pair, found in calibrations.items()]
         state.save({}, report=report.as_dict(), calibrations=stored)
     return report, calibrations
+
+
+def _along(
+    snapshots: Mapping[float, Mapping[str, Map]], words: Vocabularies, held_out: Lexicons, device: str
+) -> dict[float, np.ndarray]:
+    """The reciprocal ranks of held-out words under each of some maps."""
+    judged = sorted(held_out, key=lambda pair: -len(held_out[pair]))[:_CHOOSING]
+    curve = {}
+    for share, maps in snapshots.items():
+        found: list[np.ndarray] = []
+        for a, b in (pair for pair in judged if len(held_out[pair])):
+            rows = held_out[a, b].index(words[a].key_to_index, words[b].key_to_index)
+            x, y = (maps[code](words[code].vectors) for code in (a, b))
+            found += word_scores(x, y, rows, device)
+        curve[share] = np.concatenate(found)
+    return curve
 
 
 def split_together(

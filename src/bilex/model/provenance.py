@@ -277,7 +277,7 @@ def _how(made: Provenance | ManyProvenance) -> str:
                 f"Combined (stage C2) with the language model `{lm.lm}`, {tuned} {lm.pairs} pairs "
                 f"of which {lm.seed_pairs} are seeds; its weight λ is {lm.mixing}."
             )
-        if made.trial.mixing is not None:
+        if made.trial.mixing is not None or made.trial.extent is not None:
             lines.append(f"Decided on {made.trial.held_out_words} held-out seed words: {made.trial.note}.")
     if made.settings:
         lines += ["", _table(("setting", "value"), made.settings.items())]

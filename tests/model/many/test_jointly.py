@@ -11,6 +11,7 @@ from bilex import C1, BilexError, ManyLanguages
 from bilex.aligners import c1 as c1_module
 from bilex.aligners.advanced import advanced_maps, check_connected, joint_maps, rotate_together
 from bilex.lexicon import Lexicon
+from bilex.model import jointly
 from bilex.model.jointly import align_languages, fit_jointly, split_together
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
@@ -172,14 +173,15 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_two_languages_get_the_advanced_mapping() -> None:
+@pytest.mark.parametrize("damping", [0.0, 3.0])
+def test_two_languages_get_the_advanced_mapping(damping: float) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 12)) * np.linspace(0.3, 2, 12)
     y = x @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + 0.3 * rng.normal(size=(300, 12))
     x, y = _unit(x), _unit(y)
     pairs = np.stack([np.arange(200)] * 2, axis=1)
-    maps = joint_maps({"a": x, "b": y}, {("a", "b"): pairs})
-    known = advanced_maps(x[:200], y[:200])
+    maps = joint_maps({"a": x, "b": y}, {("a", "b"): pairs}, damping)
+    known = advanced_maps(x[:200], y[:200], damping=damping)
     ours = (x @ maps["a"]) @ (y @ maps["b"]).T
     closed_form = (x @ known.source.numpy()) @ (y @ known.target.numpy()).T
     np.testing.assert_allclose(ours, closed_form, atol=1e-6)
@@ -199,3 +201,27 @@ def test_rotations_of_rotated_copies_are_found_through_others() -> None:
 def test_a_language_that_nothing_connects_is_named() -> None:
     with pytest.raises(BilexError, match="no pairs connect 'ru' with 'en'"):
         check_connected(["en", "fi", "ru"], [("fi", "en")])
+
+
+def test_held_out_words_of_the_pairs_choose_the_extent_of_rounds(
+    world: PlantedMany, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "fr")}
+    three = {code: world.vocabularies[code] for code in ("en", "fi", "fr")}
+    auto = C1(device="cpu", iterations=1, passes=2)
+    curves = []
+
+    def choose(curve: dict[float, np.ndarray]) -> tuple[float, float]:
+        curves.append(curve)
+        return 0.2, 0.2
+
+    monkeypatch.setattr(jointly, "choose_extent", choose)
+    many = align_languages(three, seeds, auto)
+    (curve,) = curves
+    assert len(curve[0.0]) == len(curve[1.0]) > 100
+    made = many.provenance
+    assert made.settings["extent"] == made.report.trial.extent == 0.2 and auto.extent is None
+    assert all(part.parts for part in many.calibrations.values())
+    by_hand = fit_jointly(three, seeds, C1(device="cpu", iterations=1, passes=2, extent=0.2))
+    for code, turn in by_hand.maps.items():
+        assert np.array_equal(turn.matrix, many.maps[code].matrix)
