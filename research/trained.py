@@ -5,10 +5,12 @@
     python -m research.trained FOLDER english.txt
     bilex vectors english.txt --language en -o en.vec --architecture cbow --dim 300 --epochs 8 --min-count 5 --phrase-passes 0 --limit 20000
     python -m research.trained DATA en.vec
+    bilex vectors english.txt … --architecture skipgram --epochs 5 -o en-sg.vec; python -m research.trained DATA en-sg.vec trainedsg
 
 The first call writes the text: Webster's dictionary of 1913 with its quotations (GPL), WordNet's glosses
 (WordNet licence) and addresses of presidents (public domain), 11 million words; nothing of it is in this
-repository. The last writes DATA/trained/vectors/en.*: fastText CBOW with subwords. Few words, another
+repository. The others write DATA/trained/vectors/en.* and DATA/trainedsg/vectors/en.*: fastText CBOW and
+skip-gram with subwords. Few words, another
 register and another century than the vectors that it is paired with.
 """  # noqa: E501
 
@@ -42,7 +44,7 @@ def paragraphs(folder: Path) -> Iterator[str]:
         yield from address.read_text(encoding="utf-8", errors="ignore").splitlines()
 
 
-def main(folder: Path, other: Path) -> None:
+def main(folder: Path, other: Path, family: str = "trained") -> None:
     """Write the text, or the vectors in the form of the data folder."""
     if other.suffix == ".txt":
         lines = (" ".join(part.split()) for part in paragraphs(folder))
@@ -51,11 +53,11 @@ def main(folder: Path, other: Path) -> None:
         return
     trained = WordVectors.load(other)
     rows = [row for row, word in enumerate(trained.index_to_key) if any(map(str.isalnum, word))][:WORDS]
-    made = folder / "trained" / "vectors"
+    made = folder / family / "vectors"
     made.mkdir(parents=True, exist_ok=True)
     words = [trained.index_to_key[row] for row in rows]
     write(made, "en", words, np.asarray(trained.vectors, np.float64)[rows])
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
