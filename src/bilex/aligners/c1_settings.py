@@ -222,7 +222,7 @@ class C1Settings(Aligner):
         passes: How often to pass through the rounds; None for three with preset "auto", and with "best" and
             "careful" under 300 seeds; otherwise one.
         early_extent: The share of the summed step lengths that rounds before the last pass make; under 1 with
-            many seeds, the first and the last pass have one round each.
+            many seeds, the first pass has one round.
         last_pass: "many" gives the last of several passes the constants for many seeds, "same" those of the
             others.
         anchors: Induced pairs that serve as seeds of the last pass; None for 5,000, or 2,500 with many seeds.
@@ -362,21 +362,18 @@ class C1Settings(Aligner):
         count = own.passes or (3 if own.preset in EXTENTS and few else 1)
         if count == 1 or not own.self_learning or own.anchors == 0:
             return (Pass(0, constants),)
-        many = seeds >= MANY_SEEDS
         last = own if own.last_pass == "same" else replace(own, size=MANY_SEEDS)
         if own.snapshots:
-            last = replace(last, extent=1.0)
-        of_last = last.constants(last.size or seeds, smaller_vocabulary)
+            last = replace(last, extent=1.0, iterations=1)
+        many = seeds >= MANY_SEEDS
         most = _ANCHORS // 2 if many else _ANCHORS
         anchors = own.anchors or min(most, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
-        first = early = shortened(constants, own.early_extent)
-        if many and own.early_extent < 1:
-            first = replace(early, iterations=1)
-        if own.snapshots or (many and own.early_extent < 1):
-            of_last = replace(of_last, iterations=1)
+        early = shortened(constants, own.early_extent)
+        first = replace(early, iterations=1) if many and own.early_extent < 1 else early
         # Without many seeds, 20,000 words find as good pairs (research/c1.md); with them not always.
         words = _EARLY_WORDS if few else None
         middle = [Pass(max(1, 3 * anchors // 5), early, words)] * (count - 2)
+        of_last = last.constants(last.size or seeds, smaller_vocabulary)
         shares = _SNAPSHOTS if own.snapshots else ()
         return Pass(0, first, words), *middle, Pass(anchors, of_last, snapshots=shares)
 
