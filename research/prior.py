@@ -1,21 +1,21 @@
 """The prior of confidences (`bilex.fit.calibration.PRIORS`), fitted to many models.
 
-    python -m research.never_worse DATA --run check --forms auto --freedict FREEDICT --features FEATURES …
-    python -m research.prior DATA FEATURES research/results/never_worse_check.jsonl
+    python -m research.never_worse DATA --run check --forms auto --words 18500 --features FEATURES/18500 …
+    python -m research.prior FEATURES research/results/never_worse_check.jsonl [--write]
 
-FEATURES has the answers of models to held-out seeds ("trial"), to the test dictionary ("test") and to
-FreeDict ("other"), none of them seeds. For CSLS the prior is fitted to first answers, its slope of the lag to
-the others; for nearest neighbours to all five. Each dictionary of a model counts by the root of its words.
-Printed are the calibration error (ECE) of the present prior and of one fitted without the family that is
-judged, the expected accuracy, how much two dictionaries disagree about one model, and the coefficients for
-all families.
+FEATURES has, in a folder for each size of the vocabulary, the answers of models to held-out seeds ("trial"),
+to the test dictionary ("test") and to FreeDict ("other"), none of them seeds; right is what any dictionary of
+the pair lists. Each dictionary of a model counts by the root of its words. Printed are the calibration error
+(ECE) of the present prior and of one fitted without the family that is judged, the expected accuracy, how
+much two dictionaries disagree about one model, and the coefficients for all families. With --write, what the
+check promises (expected P@1, ECE) is computed again, so that another prior needs no other fits.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,93 +28,71 @@ from bilex.fit.calibration import (
     PRIORS,
     RETRIEVALS,
     Answers,
+    Calibration,
     Logistic,
     Prior,
     error_by_chance,
     expected_calibration_error,
     features,
     learn_confidences,
+    log_odds_of_rarer,
+    log_words,
 )
-from research.never_worse import read, read_features
+from bilex.fit.expectation import from_calibration
+from research.never_worse import read_features
 
 KINDS = ("test", "other")
-_PENALTY = 1e-3
+_PENALTY = 2e-3
 
 
 class Model:
     """The answers of one model."""
 
-    def __init__(self, data: Path, file: Path) -> None:
-        self.name = file.stem
+    def __init__(self, file: Path) -> None:
         parts = file.stem.split("_")
-        setting = f"{'/'.join(parts[:-1])}:{parts[-1]}"
+        self.setting, self.words = f"{'/'.join(parts[:-1])}:{parts[-1]}", int(file.parent.name)
         self.family = parts[0] if len(parts) > 2 or parts[0] == "sample" else "web"
         self.records = read_features(file)
-        if self.family == "sample":  # its own dictionaries are FreeDict's
-            self.records.pop("other", None)
-        source, target, seeds, _ = read(data, setting, 18_500)
-        self.seed_words = len(seeds.covered(source.key_to_index, target.key_to_index).translations())
 
     def judged(self, direction: str, retrieval: str) -> list[Answers]:
         """The answers to the words of each dictionary."""
         found = (self.records.get(kind, {}).get((direction, retrieval)) for kind in KINDS)
         return [answers for answers in found if answers is not None and len(answers.scores)]
 
-    def level(self, direction: str, retrieval: str) -> list[float]:
-        """What moves the bias of the prior: the log-odds of the held-out accuracy, and the seeds."""
-        right = self.records["trial"][direction, retrieval].right[:, 0]
-        zero = Logistic(0.0, (0.0, 0.0, 0.0, 0.0))
-        return [Prior(zero, *unit).of_model(right, self.seed_words).bias for unit in ((1, 0), (0, 1))]
+    def learned(self) -> Calibration:
+        """The confidences of the present prior."""
+        return learn_confidences(self.records["trial"], of_c1=True)  # type: ignore[arg-type]
 
 
-def logistic_fit(x: np.ndarray, y: np.ndarray, weight: np.ndarray, free: int) -> tuple[float, np.ndarray]:
-    """Bias and slopes of a weighted logistic regression; all but the last `free` slopes are not negative."""
-    mean, spread = np.average(x, axis=0, weights=weight), x.std(axis=0)
-    spread[spread < 1e-9] = 1
-    z, weight = (x - mean) / spread, weight / weight.sum()
+def fitted_prior(models: list[Model], retrieval: str) -> Prior:
+    """The prior of some models: a logistic regression on answers, held-out accuracy and vocabulary."""
+    rows = []
+    for model in models:
+        for direction in DIRECTIONS:
+            held_out = model.records["trial"][direction, retrieval]
+            level = [log_odds_of_rarer(held_out), log_words(held_out)]
+            for answers in model.judged(direction, retrieval):
+                words, candidates = answers.right.shape
+                table = features(answers.scores, answers.first)[..., :3].reshape(-1, 3)
+                table = np.concatenate([table, np.broadcast_to(level, (len(table), 2))], axis=1)
+                weight = np.tile([1.0] + [calibration._LATER] * (candidates - 1), words) / words**0.5
+                rows.append((table, answers.right.reshape(-1).astype(float), weight))
+    x, y, weight = map(np.concatenate, zip(*rows, strict=True))
+    mean, spread, weight = np.average(x, axis=0, weights=weight), x.std(axis=0), weight / weight.sum()
+    z = (x - mean) / spread
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
         log_odds = w[0] + z @ w[1:]
         error = weight * (1 / (1 + np.exp(-log_odds)) - y)
-        value = (weight * (np.logaddexp(0, log_odds) - y * log_odds)).sum() + _PENALTY * w[1:] @ w[1:]
-        return float(value), np.concatenate([[error.sum()], z.T @ error + 2 * _PENALTY * w[1:]])
+        value = (weight * (np.logaddexp(0, log_odds) - y * log_odds)).sum() + _PENALTY / 2 * w[1:] @ w[1:]
+        return float(value), np.concatenate([[error.sum()], z.T @ error + _PENALTY * w[1:]])
 
-    bounds = [(None, None), *[(0, None)] * (x.shape[1] - free), *[(None, None)] * free]
-    found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
+    bounds = [(None, None), *[(0, None)] * 3, (None, None), (None, None)]
+    found = minimize(loss, np.zeros(6), jac=True, method="L-BFGS-B", bounds=bounds).x
     slopes = found[1:] / spread
-    return float(found[0] - slopes @ mean), slopes
-
-
-def fitted_prior(models: list[Model], retrieval: str) -> Prior:
-    """The prior of some models."""
-    first_only = retrieval == "csls"
-    cases = [
-        (answers, model.level(direction, retrieval))
-        for model in models
-        for direction in DIRECTIONS
-        for answers in model.judged(direction, retrieval)
-    ]
-
-    def rows(candidates: slice) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        for answers, level in cases:
-            table = features(answers.scores, answers.first)[:, candidates]
-            x = np.concatenate([table, np.broadcast_to(level, (*table.shape[:2], 2))], axis=2)
-            y = answers.right[:, candidates].reshape(-1).astype(float)
-            yield x.reshape(len(y), -1), y, np.full(len(y), len(answers.scores) ** -0.5)
-
-    x, y, weight = map(np.concatenate, zip(*rows(slice(0, 1 if first_only else None)), strict=True))
-    bias, slopes = logistic_fit(x, y, weight, 2)
-    if first_only:
-        x, y, weight = map(np.concatenate, zip(*rows(slice(1, None)), strict=True))
-        others = bias + x @ np.where(np.arange(6) == 2, 0, slopes)
-
-        def lost(slope: float) -> float:
-            log_odds = others + slope * x[:, 2]
-            return float((weight * (np.logaddexp(0, log_odds) - y * log_odds)).sum())
-
-        slopes[2] = min(np.arange(0, 25, 0.25), key=lost)
-    score, lead, lag, rank, per_accuracy, per_seeds = slopes.tolist()
-    return Prior(Logistic(bias, (score, lead, lag, rank)), per_accuracy, per_seeds)
+    score, lead, lag, per_accuracy, per_words = slopes.tolist()
+    bias = float(found[0] - slopes @ mean)
+    return Prior(Logistic(bias, (score, lead, lag, 0.0)), per_accuracy, per_words)
 
 
 def errors(models: list[Model], prior_of: Callable[[Model], Prior], retrieval: str) -> dict[str, Any]:
@@ -124,7 +102,7 @@ def errors(models: list[Model], prior_of: Callable[[Model], Prior], retrieval: s
         numbers = []
         for model in models:
             calibration.PRIORS[retrieval] = prior_of(model)  # type: ignore[index]
-            learned = learn_confidences(model.records["trial"], seed_words=model.seed_words)  # type: ignore[arg-type]
+            learned = model.learned()
             function = learned.parts[direction, retrieval].model  # type: ignore[index]
             asked = model.judged(direction, retrieval)
             parts = [function(answers.scores, answers.first)[:, 0] for answers in asked]
@@ -144,9 +122,12 @@ def errors(models: list[Model], prior_of: Callable[[Model], Prior], retrieval: s
     return found
 
 
-def main(data: Path, folder: Path, checked: Path) -> None:
+def main(folder: Path, checked: Path, *, write: bool) -> None:
     """Fit, judge and print."""
-    models = [Model(data, file) for file in sorted(folder.glob("*.npz"))]
+    models = [Model(file) for file in sorted(folder.glob("*/*.npz"))]
+    if write:
+        write_promises(checked, models)
+        return
     families = sorted({model.family for model in models})
     for retrieval in RETRIEVALS:
         present = dict(PRIORS)[retrieval]
@@ -164,23 +145,55 @@ def main(data: Path, folder: Path, checked: Path) -> None:
                     f"{retrieval:4} {name:15} {direction:8} ECE {error:.4f}, exact confidences {chance:.4f}, "
                     f"|bias| {bias:.3f}, between two dictionaries {between:.3f}"
                 )
-                if retrieval == "csls" and name != "present":
+                of_family = {
+                    one: [row for row, model in zip(numbers, models, strict=True) if model.family == one]
+                    for one in families
+                }
+                print(
+                    "     " + ", ".join(f"{k} {np.mean([r[0] for r in v]):.3f}" for k, v in of_family.items())
+                )
+                if retrieval == "csls":
                     expected(checked, models, direction, numbers[:, 4])
+        calibration.PRIORS[retrieval] = present
         print(retrieval, "for all families:", fitted_prior(models, retrieval))
 
 
 def expected(checked: Path, models: list[Model], direction: str, frequent: np.ndarray) -> None:
     """The mean and the deviation of P@1 less the mean confidence of frequent words."""
-    rows = (json.loads(line) for line in checked.read_text(encoding="utf-8").splitlines())
-    true = {
-        row["setting"].replace("/", "_").replace(":", "_"): row["p@1"][1 if direction == "forward" else 3]
-        / 100
-        for row in rows
-        if row["form"] == "auto" and row.get("vocabulary") == 18_500 and "p@1" in row
-    }
-    easier = np.array([true[model.name] for model in models]) - frequent
+    rows = {_key(row): row for row in _rows(checked)}
+    place = 1 if direction == "forward" else 3
+    found = [rows["auto", model.setting, model.words]["p@1"][place] / 100 for model in models]
+    easier = np.array(found) - frequent
     print(f"     P@1 of the test less that of frequent words {easier.mean():.3f} ± {easier.std():.3f}")
 
 
+def write_promises(checked: Path, models: list[Model]) -> None:
+    """Replace what the check promises by what the present prior does."""
+    rows = _rows(checked)
+    by_key = {_key(row): row for row in rows}
+    for model in models:
+        row = by_key["auto", model.setting, model.words]
+        learned = model.learned()
+        promise = from_calibration(learned)
+        for direction in DIRECTIONS:
+            asked = model.judged(direction, "csls")
+            function = learned.parts[direction, "csls"].model
+            stated = np.concatenate([function(answers.scores, answers.first)[:, 0] for answers in asked])
+            right = np.concatenate([answers.right[:, 0] for answers in asked])
+            row[f"expected {direction}"] = [round(100 * value, 1) for value in promise.of(direction)]
+            row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)
+            row[f"bias {direction}"] = round(float(stated.mean() - right.mean()), 4)
+            row[f"ece by chance {direction}"] = round(error_by_chance(stated), 4)
+    checked.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _rows(checked: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in checked.read_text(encoding="utf-8").splitlines()]
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, int]:
+    return row["form"], row["setting"], row.get("vocabulary", 0)
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:4]))
+    main(*map(Path, sys.argv[1:3]), write="--write" in sys.argv)

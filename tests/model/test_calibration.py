@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,11 @@ def stated(model: Logistic, scores: np.ndarray) -> np.ndarray:
     return model(scores, np.zeros(len(scores)))
 
 
+def answered(scores: np.ndarray, right: np.ndarray, first: np.ndarray | None = None) -> Answers:
+    ranks = np.arange(len(scores)) if first is None else first
+    return Answers(scores, ranks, right, scores[:0], ranks[:0], 20_000)
+
+
 def test_features_by_hand() -> None:
     rank = np.log(150)
     expected = [[3, 2, 0, rank], [1, 0, -2, rank], [0.5, 0, -2.5, rank]]
@@ -45,20 +52,20 @@ def test_the_fit_recovers_a_planted_model() -> None:
     truth = Logistic(-1.0, (1.5, 2.0, 0.7, 0.0))
     scores = falling(rng, 20_000, 3)
     right = rng.random(scores.shape) < stated(truth, scores)
-    fitted = Logistic.fit(scores, right)
+    fitted = Logistic.fit(answered(scores, right))
     assert np.abs(stated(fitted, scores) - stated(truth, scores)).mean() < 0.01
 
 
-def test_the_fit_is_a_minimum_of_the_likelihood() -> None:
+def test_the_fit_is_a_minimum_of_the_likelihood_in_which_later_candidates_count_little() -> None:
     rng = np.random.default_rng(1)
     scores = falling(rng, 500, 2)
     right = rng.random(scores.shape) < stated(Logistic(0.2, (1.0, 1.0, 1.0, 0.0)), scores)
 
     def loss(model: Logistic) -> float:
         p = stated(model, scores)
-        return float(-np.where(right, np.log(p), np.log(1 - p)).sum())
+        return float(-([1.0, 0.05] * np.where(right, np.log(p), np.log(1 - p))).sum())
 
-    best = Logistic.fit(scores, right)
+    best = Logistic.fit(answered(scores, right))
     for direction in np.eye(4):
         for step in (-0.3, 0.3):
             bias, *slopes = np.array([best.bias, *best.slopes[:3]]) + step * direction
@@ -69,45 +76,83 @@ def test_slopes_are_never_negative_even_if_the_data_say_so() -> None:
     rng = np.random.default_rng(2)
     scores = falling(rng, 400, 2)
     truth = Logistic(0.0, (-3.0, 0.0, 0.0, 0.0))
-    assert min(Logistic.fit(scores, rng.random(scores.shape) < stated(truth, scores)).slopes) >= 0
+    right = rng.random(scores.shape) < stated(truth, scores)
+    assert min(Logistic.fit(answered(scores, right)).slopes) >= 0
 
 
 def test_all_right_and_all_wrong_stay_finite() -> None:
     scores = falling(np.random.default_rng(3), 50, 2)
-    assert stated(Logistic.fit(scores, np.ones(scores.shape, bool)), scores).min() > 0.9
-    assert stated(Logistic.fit(scores, np.zeros(scores.shape, bool)), scores).max() < 0.1
+    right = np.ones(scores.shape, bool)
+    assert stated(Logistic.fit(answered(scores, right)), scores)[:, 0].min() > 0.9
+    assert stated(Logistic.fit(answered(scores, ~right)), scores)[:, 0].max() < 0.1
 
 
-def records(truth: Logistic, words: int, scale: float = 0.25) -> AnswerRecords:
+def records(truth: Logistic, words: int) -> AnswerRecords:
     """Answers to held-out words of which `truth` says how many are right."""
     rng = np.random.default_rng(6)
-    scores, first = scale * falling(rng, words, 5), rng.integers(0, 5000, words)
-    right = rng.random(scores.shape) < truth(scores, first)
-    asked = Answers(scores, first, right, scores, first)
+    scores, first = 0.25 * falling(rng, words, 5), rng.integers(0, 5000, words)
+    asked = Answers(scores, first, rng.random(scores.shape) < truth(scores, first), scores, first, 20_000)
     return {("forward", "csls"): asked, ("backward", "csls"): asked}
 
 
-def test_the_prior_counts_unless_held_out_words_speak_against_it() -> None:
-    prior = PRIORS["csls"].function
-    near = learn_confidences(records(prior, 300), seed_words=1000).parts["forward", "csls"]
-    assert near.model.slopes[3] == pytest.approx(0.75 * prior.slopes[3])
-    assert 0.1 < near.frequent < 0.9
-    alone = learn_confidences(records(prior, 300)).parts["forward", "csls"]
-    assert alone.model.slopes[3] == 0, "scores of another method"
-    far = Logistic(0.0, (0.01, 0.0, 0.0, 0.0))
-    against = learn_confidences(records(far, 300, scale=40), seed_words=1000).parts["forward", "csls"]
-    assert against.model.slopes[3] < 0.1 * prior.slopes[3]
-    assert against.error < against.error_by_chance + 0.03
+def test_the_prior_counts_less_the_more_held_out_words_speak_against_it() -> None:
+    far = Logistic(1.0, (0.0, 0.0, 0.0, 0.0))
+    scores = records(far, 300)["forward", "csls"].scores
+
+    def away(words: int, *, of_c1: bool) -> float:
+        """How far the first confidences are from the truth."""
+        learned = learn_confidences(records(far, words), of_c1=of_c1).parts["forward", "csls"].model
+        return float(np.abs(stated(learned, scores) - stated(far, scores))[:, 0].mean())
+
+    few, more, many = (away(words, of_c1=True) for words in (50, 500, 50_000))
+    assert few > 2 * more > 8 * many
+    assert many < 0.02
+    assert away(50, of_c1=False) < 0.5 * few, "scores of another method"
 
 
-def test_the_level_of_the_prior_follows_the_held_out_accuracy_and_the_seeds() -> None:
+def test_the_prior_is_what_remains_without_evidence() -> None:
     prior = PRIORS["csls"]
-    third, two_thirds = (np.arange(300) < right for right in (100, 200))
-    assert prior.of_model(two_thirds, 1000).bias > prior.of_model(third, 1000).bias
-    assert prior.of_model(third, 5000).bias > prior.of_model(third, 1000).bias
-    assert prior.of_model(third, 50) == prior.of_model(third, 1000), "nothing is known about fewer seeds"
-    assert prior.of_model(third, 90_000) == prior.of_model(third, 5000)
-    assert np.isfinite(prior.of_model(np.ones(300, bool), 1000).bias)
+    asked = records(prior.function, 40)["forward", "csls"]
+    expected = prior.of_model(asked)
+    learned = learn_confidences(records(prior.function, 40), of_c1=True).parts["forward", "csls"]
+    difference = stated(learned.model, asked.scores) - stated(expected, asked.scores)
+    assert np.abs(difference[:, 0]).mean() < 0.05
+    assert 0.1 < learned.frequent < 0.9
+
+
+def test_the_level_of_the_prior_follows_the_accuracy_on_rarer_held_out_words() -> None:
+    prior, scores = PRIORS["csls"], np.zeros((300, 1))
+
+    def bias(*thirds: int) -> float:
+        right = np.concatenate([np.arange(100) < right for right in thirds])[:, None]
+        return prior.of_model(answered(scores, right)).bias
+
+    assert bias(50, 80, 80) > bias(50, 20, 20)
+    assert bias(100, 50, 50) == bias(0, 50, 50), "the most frequent third says little about the others"
+    by_hand = prior.function.bias + prior.per_accuracy * np.log(101 / 101)
+    assert bias(0, 50, 50) == pytest.approx(by_hand)
+    assert np.isfinite(bias(100, 100, 100))
+
+
+def test_the_level_of_the_prior_follows_the_vocabulary_as_far_as_that_was_measured() -> None:
+    asked = records(PRIORS["csls"].function, 50)["forward", "csls"]
+    small, usual, large, largest = (
+        PRIORS["csls"].of_model(replace(asked, vocabulary=words)).bias
+        for words in (10_000, 20_000, 100_000, 2_000_000)
+    )
+    assert small < usual < large == largest
+
+
+def test_a_translation_that_only_the_other_seeds_list_is_right_too() -> None:
+    world = planted(60, 10, 0.1)
+    aligner = Procrustes(device="cpu").fit(world.source, world.target, world.pairs(0, 40))
+    space = Space.from_aligner(aligner, world.source, world.target)
+    first, second = world.pairs(50, 52).pairs
+    synonym = Lexicon([(second[0], first[1])])  # drawn alone, it lists one of two source words of its target
+    alone = answer_records(space, synonym)["backward", "csls"].right[0]
+    known = answer_records(space, synonym, Lexicon([first, *synonym.pairs]))["backward", "csls"].right[0]
+    assert known.sum() == alone.sum() + 1
+    assert known[0] and not alone[0]
 
 
 def test_calibration_error_by_hand() -> None:

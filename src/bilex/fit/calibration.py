@@ -1,23 +1,20 @@
 """Confidences: the probability that a proposed translation is right, learned on held-out seed pairs.
 
-A confidence is a logistic function of four features of candidate j of a query with falling scores s: its
-score s_j, its lead s_1 - s_2 if it is the first, its lag s_j - s_1, and log(100 + rank of the first answer):
-at the same score, a frequent word is more often wrong. Slopes are never negative, so that confidences fall
-with the scores. Held-out seeds are few, and more frequent than the words that people look up. For C1, the
-log-odds are therefore a weighted mean of a function fitted to dictionaries of other vectors (`PRIORS`, weight
-0.75) and of the one fitted to the held-out words; a prior that fits these badly has less weight. The level of
-the prior rises with the accuracy on the held-out words, and with the number of seeds: few seeds are the most
-frequent words, and easier than others. research/calibration.md describes how all this was chosen, and the
-remaining error.
+A confidence is a logistic function of three features of candidate j of a query with falling scores s: its
+score s_j, its lead s_1 - s_2 if it is the first, and its lag s_j - s_1. Slopes are never negative, so that
+confidences fall with the scores. Held-out seeds are few, and more frequent than the words that people look
+up. For C1, the function is therefore drawn towards one that was fitted to dictionaries of other vectors
+(`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and with the vocabulary that is
+asked: the more words lie around an answer, the lower is its CSLS, right or wrong. research/calibration.md
+describes how all this was chosen, and the remaining error.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +26,6 @@ from bilex.search import mean_of_best, top_k
 
 Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
-PriorOfWords = Callable[[Truths], "Logistic"]  # of the words that a function is fitted to
 
 CANDIDATES = 5
 FEWEST_WORDS = 40
@@ -38,21 +34,24 @@ RETRIEVALS: tuple[Retrieval, Retrieval] = ("csls", "nn")
 _FOLDS = 5
 _BINS = 10
 _POOL = 100
-_PENALTY = 1.0
 _RANK_OFFSET = 100
 # Besides the held-out words, this number of the most frequent words is translated; the last number is the
 # candidates that are re-ranked for each.
 _FREQUENT, _FREQUENT_SAMPLE, _FREQUENT_POOL = 10_000, 200, 20
-# The weight of the prior, if its log-likelihood per held-out word is at most `_PLAUSIBLE` lower than that of
-# the function fitted to these words; it falls to zero at `_IMPLAUSIBLE`.
-_PRIOR_WEIGHT, _PLAUSIBLE, _IMPLAUSIBLE = 0.75, 0.1, 0.3
-# The numbers of seed words that the prior was fitted to lie between these.
-_FEW_SEEDS, _MANY_SEEDS = 1_000, 5_000
+# The vocabularies that the prior was measured with lie between these.
+_FEWEST_MEASURED, _MOST_MEASURED = 8_000, 100_000
+# How much a later candidate counts beside the first: the first one's confidence is what people read.
+_LATER = 0.05
+# The L2 penalties on the level and the slopes of a function, from zero, or from the prior where there is one.
+_FROM_ZERO, _FROM_PRIOR = (0.0, 1.0, 1.0, 1.0), (80.0, 40.0, 40.0, 40.0)
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag, log rank of the first answer))))."""
+    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag, log rank of the first answer)))).
+
+    The slope of the rank is zero; models of earlier versions may have another.
+    """
 
     bias: float
     slopes: tuple[float, float, float, float]
@@ -67,57 +66,65 @@ class Logistic:
         return _logistic(self.bias + features(scores, first) @ np.array(self.slopes))
 
     @classmethod
-    def fit(cls, scores: npt.ArrayLike, right: Truths) -> Logistic:
-        """The maximum-likelihood function of score, lead and lag, with a light L2 penalty on the slopes.
-
-        `scores` fall, one query per row; `right` says whether each candidate is a translation.
-        """
+    def fit(cls, answers: Answers, prior: Prior | None = None) -> Logistic:
+        """The function of most likelihood for some words, less a penalty on its distance from the prior."""
         from scipy.optimize import minimize
 
-        x = features(scores, np.zeros(len(right)))[..., :3].reshape(-1, 3)
-        y = right.reshape(-1).astype(np.float64)
-        mean, spread = x.mean(axis=0), x.std(axis=0)
+        words, candidates = answers.right.shape
+        x = features(answers.scores, answers.first)[..., :3].reshape(-1, 3)
+        y = answers.right.reshape(-1).astype(np.float64)
+        counts = np.tile([1.0] + [_LATER] * (candidates - 1), words)
+        mean, spread = np.average(x, axis=0, weights=counts), x.std(axis=0)
         spread[spread < 1e-12] = 1
         x = (x - mean) / spread
+        centre, penalty = np.zeros(4), np.array(_FROM_ZERO)
+        if prior is not None:
+            others = prior.of_model(answers)
+            slopes = np.array(others.slopes[:3])
+            centre = np.concatenate([[others.bias + slopes @ mean], slopes * spread])
+            penalty = np.array(_FROM_PRIOR)
 
         def loss(w: Numbers) -> tuple[float, Numbers]:
-            z = w[0] + x @ w[1:]
-            value = (np.logaddexp(0, z) - y * z).sum() + 0.5 * _PENALTY * (w[1:] @ w[1:])
-            error = _logistic(z) - y
-            return float(value), np.concatenate([[error.sum()], x.T @ error + _PENALTY * w[1:]])
+            z, away = w[0] + x @ w[1:], w - centre
+            value = (counts * (np.logaddexp(0, z) - y * z)).sum() + 0.5 * penalty @ away**2
+            error = counts * (_logistic(z) - y)
+            return float(value), np.concatenate([[error.sum()], x.T @ error]) + penalty * away
 
         bounds = [(-30, 30), (0, None), (0, None), (0, None)]
-        found = minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=bounds)
-        slopes = found.x[1:] / spread
+        found = minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds).x
+        slopes = found[1:] / spread
         score, lead, lag = slopes.tolist()
-        return cls(float(found.x[0] - slopes @ mean), (score, lead, lag, 0.0))
-
-    def mixed(self, other: Logistic, weight: float) -> Logistic:
-        """The function whose log-odds are the mean of this one's and another's, which has `weight`."""
-        ours, theirs = np.array([self.bias, *self.slopes]), np.array([other.bias, *other.slopes])
-        bias, score, lead, lag, rank = ((1 - weight) * ours + weight * theirs).tolist()
-        return Logistic(bias, (score, lead, lag, rank))
+        return cls(float(found[0] - slopes @ mean), (score, lead, lag, 0.0))
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A function of many models of C1, whose bias depends on a model's held-out accuracy and seeds."""
+    """A function of many models of C1, whose bias depends on held-out accuracy and vocabulary of a model."""
 
     function: Logistic
     per_accuracy: float
-    per_seeds: float
+    per_words: float
 
-    def of_model(self, right: Truths, seed_words: int) -> Logistic:
-        """The function for a model: which first answers to held-out words are right, and its seed words."""
-        accuracy = (right.sum() + 1) / (len(right) + 2)
-        seeds = min(max(seed_words, _FEW_SEEDS), _MANY_SEEDS) / _FEW_SEEDS
-        moved = self.per_accuracy * math.log(accuracy / (1 - accuracy)) + self.per_seeds * math.log(seeds)
+    def of_model(self, answers: Answers) -> Logistic:
+        """The function for a model with these answers to held-out words."""
+        moved = self.per_accuracy * log_odds_of_rarer(answers) + self.per_words * log_words(answers)
         return replace(self.function, bias=self.function.bias + moved)
 
 
+def log_odds_of_rarer(answers: Answers) -> float:
+    """The log-odds that a first answer is right, among the two thirds of the words with the rarest ones."""
+    rarer = answers.right[answers.first >= np.quantile(answers.first, 1 / 3), 0]
+    return math.log((rarer.sum() + 1) / (len(rarer) - rarer.sum() + 1))
+
+
+def log_words(answers: Answers) -> float:
+    """The log of the vocabulary that was asked, as far as its effect was measured, less that of 20,000."""
+    return math.log(min(max(answers.vocabulary, _FEWEST_MEASURED), _MOST_MEASURED) / 20_000)
+
+
 PRIORS: dict[Retrieval, Prior] = {
-    "csls": Prior(Logistic(-3.45, (5.94, 3.08, 6.00, 0.153)), 0.427, 0.232),
-    "nn": Prior(Logistic(-5.44, (5.12, 15.2, 10.0, 0.074)), 0.345, 0.074),
+    "csls": Prior(Logistic(-1.85, (7.39, 2.30, 4.13, 0.0)), 0.474, 0.529),
+    "nn": Prior(Logistic(-5.29, (6.97, 13.1, 8.72, 0.0)), 0.380, 0.266),
 }
 
 
@@ -245,6 +252,7 @@ class Answers:
 
     `scores` and `right` (whether a candidate is a translation) have one row per word, `first` the row of the
     first candidate; `frequent_scores` and `frequent_first` are the same of frequent words that are no seeds.
+    `vocabulary` is the number of words of the language that was asked.
     """
 
     scores: Floats
@@ -252,6 +260,7 @@ class Answers:
     right: Truths
     frequent_scores: Floats
     frequent_first: Rows
+    vocabulary: int
 
 
 AnswerRecords = dict[tuple[Direction, Retrieval], Answers]
@@ -260,26 +269,32 @@ AnswerRecords = dict[tuple[Direction, Retrieval], Answers]
 def answer_records(space: Space, held_out: Lexicon, seeds: Lexicon | None = None) -> AnswerRecords:
     """Translate the words of pairs that a space was not learned from.
 
-    With all `seeds`, a sample of frequent words that are none is translated too.
+    With all `seeds`, a translation that only these list is right too: a held-out target word may have more
+    source words than those that were drawn. A sample of frequent words that are no seeds is also translated.
     """
     records: AnswerRecords = {}
+    listed = Lexicon([*held_out.pairs, *(() if seeds is None else seeds.pairs)])
     for direction in DIRECTIONS:
         query_side, key_side = space.sides(direction)
-        pairs = held_out if direction == "forward" else held_out.swapped()
-        covered = pairs.covered(query_side.key_to_index, key_side.key_to_index).translations()
-        if not covered:
+        drawn, known = (
+            (pairs if direction == "forward" else pairs.swapped())
+            .covered(query_side.key_to_index, key_side.key_to_index)
+            .translations()
+            for pairs in (held_out, listed)
+        )
+        if not drawn:
             continue
-        translations = [key_side.rows(targets) for targets in covered.values()]
+        translations = [key_side.rows(known[word]) for word in drawn]
         frequent = np.zeros(0, np.int64)
         if seeds is not None:
-            known = {pair[direction == "backward"] for pair in (*seeds.pairs, *held_out.pairs)}
             frequent = frequent_rows(query_side.index_to_key, known)
-        found = _retrieve(space, query_side.rows(covered), direction)
+        found = _retrieve(space, query_side.rows(drawn), direction)
         others = _retrieve(space, frequent, direction, _FREQUENT_POOL) if len(frequent) else {}
         for retrieval, (scores, rows) in found.items():
             right = np.stack([np.isin(row, right) for row, right in zip(rows, translations, strict=True)])
             more = others.get(retrieval, (scores[:0], rows[:0]))
-            records[direction, retrieval] = Answers(scores, rows[:, 0], right, more[0], more[1][:, 0])
+            numbers = (scores, rows[:, 0], right, more[0], more[1][:, 0])
+            records[direction, retrieval] = Answers(*numbers, vocabulary=len(query_side))
     return records
 
 
@@ -290,11 +305,11 @@ def frequent_rows(words: list[str], known: Collection[str]) -> Rows:
     return np.array(rows[::step], np.int64)
 
 
-def learn_confidences(records: AnswerRecords, seed: int = 0, *, seed_words: int | None = None) -> Calibration:
+def learn_confidences(records: AnswerRecords, seed: int = 0, *, of_c1: bool = False) -> Calibration:
     """Confidences from the answers to held-out words; none, and a note, with fewer than 40 words.
 
-    `seed` is for the folds of the cross-validation. `seed_words`, the number of source words of the seeds, is
-    for `PRIORS`, which were fitted to models of C1; None for other methods, whose scores are different.
+    `seed` is for the folds of the cross-validation. `of_c1` says that a model is one of C1, without a
+    language model: `PRIORS` were fitted to such, and the scores of others are different.
     """
     for direction in DIRECTIONS:
         key: tuple[Direction, Retrieval] = (direction, "csls")
@@ -302,10 +317,7 @@ def learn_confidences(records: AnswerRecords, seed: int = 0, *, seed_words: int 
         if words < FEWEST_WORDS:
             needed = f"have a known translation, and at least {FEWEST_WORDS} are needed"
             return Calibration(note=f"not calibrated: {words} held-out words {needed}")
-    parts = {}
-    for key, found in records.items():
-        prior = None if seed_words is None else partial(PRIORS[key[1]].of_model, seed_words=seed_words)
-        parts[key] = _learn(found, prior, seed)
+    parts = {key: _learn(found, PRIORS[key[1]] if of_c1 else None, seed) for key, found in records.items()}
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 
@@ -338,40 +350,25 @@ def _retrieve(
     }
 
 
-def _learn(answers: Answers, prior: PriorOfWords | None, seed: int) -> Calibrated:
+def _learn(answers: Answers, prior: Prior | None, seed: int) -> Calibrated:
     """Fit the function to all words; estimate its error by cross-validation."""
     words = len(answers.scores)
     folds = np.random.default_rng(seed).permutation(words) % _FOLDS
-    first = np.empty(words)
+    stated = np.empty(words)
     for fold in range(_FOLDS):
         inside, outside = folds != fold, folds == fold
-        model = _between(answers.scores[inside], answers.first[inside], answers.right[inside], prior)
-        first[outside] = model(answers.scores[outside], answers.first[outside])[:, 0]
-    model, right = _between(answers.scores, answers.first, answers.right, prior), answers.right[:, 0]
+        kept = replace(
+            answers, scores=answers.scores[inside], first=answers.first[inside], right=answers.right[inside]
+        )
+        stated[outside] = Logistic.fit(kept, prior)(answers.scores[outside], answers.first[outside])[:, 0]
+    model, right = Logistic.fit(answers, prior), answers.right[:, 0]
     frequent = model(answers.frequent_scores, answers.frequent_first)[:, 0]
     return Calibrated(
         model=model,
         words=words,
         accuracy=float(right.mean()),
-        error=expected_calibration_error(first, right),
-        error_by_chance=error_by_chance(first, seed),
-        brier=float(np.mean((first - right) ** 2)),
+        error=expected_calibration_error(stated, right),
+        error_by_chance=error_by_chance(stated, seed),
+        brier=float(np.mean((stated - right) ** 2)),
         frequent=float(frequent.mean()) if len(frequent) else math.nan,
     )
-
-
-def _between(scores: Floats, first: Rows, right: Truths, prior: PriorOfWords | None) -> Logistic:
-    """The function of some words, averaged with the prior, whose weight is less the worse it fits them."""
-    own = Logistic.fit(scores, right)
-    if prior is None:
-        return own
-    others = prior(right[:, 0])
-    lost = _log_loss(others, scores, first, right) - _log_loss(own, scores, first, right)
-    plausible = float(np.clip((_IMPLAUSIBLE - lost) / (_IMPLAUSIBLE - _PLAUSIBLE), 0, 1))
-    return own.mixed(others, _PRIOR_WEIGHT * plausible)
-
-
-def _log_loss(model: Logistic, scores: Floats, first: Rows, right: Truths) -> float:
-    """The mean negative log-likelihood of the first answers."""
-    stated = np.clip(model(scores, first)[:, 0], 1e-3, 1 - 1e-3)
-    return float(-np.mean(np.log(np.where(right[:, 0], stated, 1 - stated))))

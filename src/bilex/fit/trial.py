@@ -191,8 +191,7 @@ class _Trial:
         if calibrates:
             records = answer_records(space, self.split[1], self.usable)
             of_c1 = self.aligner.name == "c1" and self.encoder is None
-            seed_words = len(self.usable.translations()) if of_c1 else None
-            calibration = learn_confidences(records, self.aligner.seed, seed_words=seed_words)
+            calibration = learn_confidences(records, self.aligner.seed, of_c1=of_c1)
         return Decisions(mixing=mixing, extent=report.extent, calibration=calibration, report=report)
 
     def _extent(self, fitted: C1Settings) -> tuple[float, dict[str, float]]:

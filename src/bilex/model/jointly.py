@@ -279,8 +279,7 @@ def _trial(
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)
                 records = answer_records(space, held_out[a, b], seeds[a, b])
-                seed_words = len(seeds[a, b].translations())
-                calibrations[a, b] = learn_confidences(records, c1.seed, seed_words=seed_words)
+                calibrations[a, b] = learn_confidences(records, c1.seed, of_c1=True)
     except FAILURES as error:
         report, failed = TrialReport(note=f"the trial could not be finished ({error})"), True
     if not report.ran:
