@@ -61,7 +61,7 @@ class Model:
 
     def learned(self) -> Calibration:
         """The confidences of the present prior."""
-        return learn_confidences(self.records["trial"], of_c1=True)  # type: ignore[arg-type]
+        return learn_confidences(self.records["trial"], of_auto=True)  # type: ignore[arg-type]
 
 
 def fitted_prior(models: list[Model], retrieval: str) -> Prior:
@@ -79,6 +79,7 @@ def fitted_prior(models: list[Model], retrieval: str) -> Prior:
                 rows.append((table, answers.right.reshape(-1).astype(float), weight))
     x, y, weight = map(np.concatenate, zip(*rows, strict=True))
     mean, spread, weight = np.average(x, axis=0, weights=weight), x.std(axis=0), weight / weight.sum()
+    spread[spread < 1e-12] = 1  # a vocabulary that all models share
     z = (x - mean) / spread
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:

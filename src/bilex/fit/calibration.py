@@ -3,10 +3,10 @@
 A confidence is a logistic function of three features of candidate j of a query with falling scores s: its
 score s_j, its lead s_1 - s_2 if it is the first, and its lag s_j - s_1. Slopes are never negative, so that
 confidences fall with the scores. Held-out seeds are few, and more frequent than the words that people look
-up. For C1, the function is therefore drawn towards one that was fitted to dictionaries of other vectors
-(`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and with the vocabulary that is
-asked: the more words lie around an answer, the lower is its CSLS, right or wrong. research/calibration.md
-describes how all this was chosen, and the remaining error.
+up. For C1 with preset "auto", the function is therefore drawn towards one that was fitted to dictionaries of
+other vectors (`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and with the
+vocabulary that is asked: the more words lie around an answer, the lower is its CSLS, right or wrong.
+research/calibration.md describes how all this was chosen, and the remaining error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _RANK_OFFSET = 100
 # Besides the held-out words, this number of the most frequent words is translated; the last number is the
 # candidates that are re-ranked for each.
 _FREQUENT, _FREQUENT_SAMPLE, _FREQUENT_POOL = 10_000, 200, 20
-# The vocabularies that the prior was measured with lie between these.
-_FEWEST_MEASURED, _MOST_MEASURED = 8_000, 100_000
+# Between these the size of the vocabulary moves the prior: smaller ones made no clear difference, and larger
+# ones were not measured.
+_SMALL, _LARGE = 20_000, 48_000
 # How much a later candidate counts beside the first: the first one's confidence is what people read.
 _LATER = 0.05
 # The L2 penalties on the level and the slopes of a function, from zero, or from the prior where there is one.
@@ -118,13 +119,13 @@ def log_odds_of_rarer(answers: Answers) -> float:
 
 
 def log_words(answers: Answers) -> float:
-    """The log of the vocabulary that was asked, as far as its effect was measured, less that of 20,000."""
-    return math.log(min(max(answers.vocabulary, _FEWEST_MEASURED), _MOST_MEASURED) / 20_000)
+    """How much larger than small the vocabulary is that was asked, as a logarithm."""
+    return math.log(min(max(answers.vocabulary, _SMALL), _LARGE) / _SMALL)
 
 
 PRIORS: dict[Retrieval, Prior] = {
-    "csls": Prior(Logistic(-1.85, (7.39, 2.30, 4.13, 0.0)), 0.474, 0.529),
-    "nn": Prior(Logistic(-5.29, (6.97, 13.1, 8.72, 0.0)), 0.380, 0.266),
+    "csls": Prior(Logistic(-1.91, (7.34, 2.30, 4.17, 0.0)), 0.502, 0.595),
+    "nn": Prior(Logistic(-5.35, (7.01, 13.1, 8.74, 0.0)), 0.385, 0.379),
 }
 
 
@@ -305,11 +306,11 @@ def frequent_rows(words: list[str], known: Collection[str]) -> Rows:
     return np.array(rows[::step], np.int64)
 
 
-def learn_confidences(records: AnswerRecords, seed: int = 0, *, of_c1: bool = False) -> Calibration:
+def learn_confidences(records: AnswerRecords, seed: int = 0, *, of_auto: bool = False) -> Calibration:
     """Confidences from the answers to held-out words; none, and a note, with fewer than 40 words.
 
-    `seed` is for the folds of the cross-validation. `of_c1` says that a model is one of C1, without a
-    language model: `PRIORS` were fitted to such, and the scores of others are different.
+    `seed` is for the folds of the cross-validation. `of_auto` says that a model is one of C1 with preset
+    "auto", without a language model: `PRIORS` were fitted to such, and the scores of others are different.
     """
     for direction in DIRECTIONS:
         key: tuple[Direction, Retrieval] = (direction, "csls")
@@ -317,7 +318,7 @@ def learn_confidences(records: AnswerRecords, seed: int = 0, *, of_c1: bool = Fa
         if words < FEWEST_WORDS:
             needed = f"have a known translation, and at least {FEWEST_WORDS} are needed"
             return Calibration(note=f"not calibrated: {words} held-out words {needed}")
-    parts = {key: _learn(found, PRIORS[key[1]] if of_c1 else None, seed) for key, found in records.items()}
+    parts = {key: _learn(found, PRIORS[key[1]] if of_auto else None, seed) for key, found in records.items()}
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 

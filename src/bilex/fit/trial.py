@@ -190,8 +190,8 @@ class _Trial:
         calibration = Calibration()
         if calibrates:
             records = answer_records(space, self.split[1], self.usable)
-            of_c1 = self.aligner.name == "c1" and self.encoder is None
-            calibration = learn_confidences(records, self.aligner.seed, of_c1=of_c1)
+            of_auto = isinstance(fitted, C1Settings) and fitted.preset == "auto" and self.encoder is None
+            calibration = learn_confidences(records, self.aligner.seed, of_auto=of_auto)
         return Decisions(mixing=mixing, extent=report.extent, calibration=calibration, report=report)
 
     def _extent(self, fitted: C1Settings) -> tuple[float, dict[str, float]]:

@@ -279,7 +279,7 @@ def _trial(
             for a, b in seeds:
                 space = Space(mapped[a], mapped[b], "cosine", c1.device)
                 records = answer_records(space, held_out[a, b], seeds[a, b])
-                calibrations[a, b] = learn_confidences(records, c1.seed, of_c1=True)
+                calibrations[a, b] = learn_confidences(records, c1.seed, of_auto=c1.preset == "auto")
     except FAILURES as error:
         report, failed = TrialReport(note=f"the trial could not be finished ({error})"), True
     if not report.ran:
