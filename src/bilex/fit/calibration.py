@@ -267,11 +267,13 @@ class Answers:
 AnswerRecords = dict[tuple[Direction, Retrieval], Answers]
 
 
-def answer_records(space: Space, held_out: Lexicon, seeds: Lexicon | None = None) -> AnswerRecords:
+def answer_records(
+    space: Space, held_out: Lexicon, seeds: Lexicon | None = None, *, frequent: bool = True
+) -> AnswerRecords:
     """Translate the words of pairs that a space was not learned from.
 
     With all `seeds`, a translation that only these list is right too: a held-out target word may have more
-    source words than those that were drawn. A sample of frequent words that are no seeds is also translated.
+    source words than those that were drawn. A sample of `frequent` words that are no seeds is translated too.
     """
     records: AnswerRecords = {}
     listed = Lexicon([*held_out.pairs, *(() if seeds is None else seeds.pairs)])
@@ -286,11 +288,11 @@ def answer_records(space: Space, held_out: Lexicon, seeds: Lexicon | None = None
         if not drawn:
             continue
         translations = [key_side.rows(known[word]) for word in drawn]
-        frequent = np.zeros(0, np.int64)
-        if seeds is not None:
-            frequent = frequent_rows(query_side.index_to_key, known)
+        sample = np.zeros(0, np.int64)
+        if seeds is not None and frequent:
+            sample = frequent_rows(query_side.index_to_key, known)
         found = _retrieve(space, query_side.rows(drawn), direction)
-        others = _retrieve(space, frequent, direction, _FREQUENT_POOL) if len(frequent) else {}
+        others = _retrieve(space, sample, direction, _FREQUENT_POOL) if len(sample) else {}
         for retrieval, (scores, rows) in found.items():
             right = np.stack([np.isin(row, right) for row, right in zip(rows, translations, strict=True)])
             more = others.get(retrieval, (scores[:0], rows[:0]))

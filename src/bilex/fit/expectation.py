@@ -120,7 +120,8 @@ def from_few_seeds(
         except BilexError:
             return Expectation({}, {}, "there are too few seeds to predict some of them from the others")
         space = Space.from_aligner(fitted, source, target)
-        for (side, retrieval), answers in answer_records(space, held_out, usable).items():
+        records = answer_records(space, held_out, usable, frequent=False)
+        for (side, retrieval), answers in records.items():
             if retrieval == "csls":
                 words[side] += len(answers.right)
                 right[side] += int(answers.right[:, 0].sum())
