@@ -4,12 +4,15 @@
     python -m research.freedict FOLDER/usr/share/dictd OUT en-fi en-ru …
 
 writes OUT/en-fi.tsv from freedict-eng-fin and freedict-fin-eng, as far as they are there; words are
-lower-cased. The dictionaries are under the GPL or CC BY-SA; nothing of them is in this repository.
+lower-cased. For two languages without a dictionary, such as fi-ru, it writes the pairs that at least two of
+the other languages confirm. The dictionaries are under the GPL or CC BY-SA; nothing of them is in this
+repository.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 from bilex import Lexicon
@@ -28,12 +31,22 @@ def pairs_of(folder: Path, source: str, target: str) -> list[tuple[str, str]]:
     return sorted({(a.lower(), b.lower()) for a, b in found})
 
 
+def confirmed_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str]]:
+    """The pairs that share a translation in at least two other languages."""
+    votes: Counter[tuple[str, str]] = Counter()
+    for pivot in sorted(CODES.keys() - {source, target}):
+        onward = Lexicon(pairs_of(folder, pivot, target)).translations()
+        start = pairs_of(folder, source, pivot)
+        votes.update({(word, answer) for word, between in start for answer in onward.get(between, ())})
+    return sorted(pair for pair, count in votes.items() if count >= 2)
+
+
 def main() -> None:
     """Write one file per language pair."""
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
     for pair in sys.argv[3:]:
-        found = pairs_of(folder, *pair.split("-"))
+        found = pairs_of(folder, *pair.split("-")) or confirmed_pairs(folder, *pair.split("-"))
         Lexicon(found, pair).save(out / f"{pair}.tsv")
         print(f"{pair}: {len(found)} pairs")
 

@@ -37,6 +37,7 @@ from bilex.fit.calibration import (
     learn_confidences,
     log_odds_of_rarer,
     log_words,
+    rarity,
 )
 from bilex.fit.expectation import from_calibration
 from research.never_worse import read_features
@@ -65,8 +66,11 @@ class Model:
 
 
 def fitted_prior(models: list[Model], retrieval: str) -> Prior:
-    """The prior of some models: a logistic regression on answers, held-out accuracy and vocabulary."""
-    rows = []
+    """The prior of some models: a logistic regression on answers, held-out accuracy and vocabulary.
+
+    What rare answers lose stays as it is: only vocabularies of more than 48,000 words have such.
+    """
+    rows, rare = [], PRIORS[retrieval].function.rare  # type: ignore[index]
     for model in models:
         for direction in DIRECTIONS:
             held_out = model.records["trial"][direction, retrieval]
@@ -75,15 +79,16 @@ def fitted_prior(models: list[Model], retrieval: str) -> Prior:
                 words, candidates = answers.right.shape
                 table = features(answers.scores, answers.first)[..., :3].reshape(-1, 3)
                 table = np.concatenate([table, np.broadcast_to(level, (len(table), 2))], axis=1)
+                given = rare * np.repeat(rarity(answers.first), candidates)
                 weight = np.tile([1.0] + [calibration._LATER] * (candidates - 1), words) / words**0.5
-                rows.append((table, answers.right.reshape(-1).astype(float), weight))
-    x, y, weight = map(np.concatenate, zip(*rows, strict=True))
+                rows.append((table, answers.right.reshape(-1).astype(float), weight, given))
+    x, y, weight, given = map(np.concatenate, zip(*rows, strict=True))
     mean, spread, weight = np.average(x, axis=0, weights=weight), x.std(axis=0), weight / weight.sum()
     spread[spread < 1e-12] = 1  # a vocabulary that all models share
     z = (x - mean) / spread
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
-        log_odds = w[0] + z @ w[1:]
+        log_odds = w[0] + z @ w[1:] + given
         error = weight * (1 / (1 + np.exp(-log_odds)) - y)
         value = (weight * (np.logaddexp(0, log_odds) - y * log_odds)).sum() + _PENALTY / 2 * w[1:] @ w[1:]
         return float(value), np.concatenate([[error.sum()], z.T @ error + _PENALTY * w[1:]])
@@ -93,7 +98,7 @@ def fitted_prior(models: list[Model], retrieval: str) -> Prior:
     slopes = found[1:] / spread
     score, lead, lag, per_accuracy, per_words = slopes.tolist()
     bias = float(found[0] - slopes @ mean)
-    return Prior(Logistic(bias, (score, lead, lag, 0.0)), per_accuracy, per_words)
+    return Prior(Logistic(bias, (score, lead, lag, 0.0), rare), per_accuracy, per_words)
 
 
 def errors(models: list[Model], prior_of: Callable[[Model], Prior], retrieval: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from bilex.fit.calibration import (
     expected_calibration_error,
     features,
     learn_confidences,
+    rarity,
 )
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
@@ -143,6 +144,25 @@ def test_the_level_of_the_prior_follows_the_vocabulary_as_far_as_that_was_measur
     assert small == usual < large == largest
 
 
+def test_answers_rarer_than_48000_words_have_less_confidence_where_there_is_a_prior() -> None:
+    ranks = np.array([0, 47_999, 96_000, 191_999])
+    assert rarity(ranks) == pytest.approx([0, 0, np.log(96_001 / 48_000), np.log(4)])
+    scores = np.repeat([[0.3, 0.1]], 4, axis=0)
+    with_prior = PRIORS["csls"].function(scores, ranks)[:, 0]
+    assert with_prior[0] == with_prior[1] > with_prior[2] > with_prior[3]
+    assert np.ptp(Logistic.fit(answered(scores, scores > 0.2, ranks))(scores, ranks)[:, 0]) == 0
+
+
+def test_the_fit_takes_the_rarity_of_answers_into_account() -> None:
+    rng = np.random.default_rng(8)
+    scores, first = 0.25 * falling(rng, 40_000, 2), rng.integers(0, 200_000, 40_000)
+    truth = replace(PRIORS["csls"].function, bias=-1.0)
+    right = rng.random(scores.shape) < truth(scores, first)
+    fitted = Logistic.fit(answered(scores, right, first), PRIORS["csls"])
+    assert fitted.rare == truth.rare
+    assert np.abs(fitted(scores, first) - truth(scores, first))[:, 0].mean() < 0.01
+
+
 def test_a_translation_that_only_the_other_seeds_list_is_right_too() -> None:
     world = planted(60, 10, 0.1)
     aligner = Procrustes(device="cpu").fit(world.source, world.target, world.pairs(0, 40))
@@ -238,8 +258,11 @@ def test_too_few_seeds_are_reported(world: Planted) -> None:
 def test_calibration_survives_json(translator: Translator) -> None:
     stored = translator.calibration.as_dict()
     assert Calibration.from_dict(stored) == translator.calibration
+    part = translator.calibration.parts["forward", "csls"]
+    rare = Calibration({("forward", "csls"): replace(part, model=replace(part.model, rare=-1.5))})
+    assert Calibration.from_dict(rare.as_dict()) == rare
     for part in stored.values():
         if isinstance(part, dict):  # as until version 0.2
             part["model"]["slopes"] = part["model"]["slopes"][:3]
-            del part["frequent"]
+            del part["frequent"], part["model"]["rare"]
     assert Calibration.from_dict(stored).parts["forward", "csls"].model.slopes[3] == 0

@@ -5,7 +5,8 @@ score s_j, its lead s_1 - s_2 if it is the first, and its lag s_j - s_1. Slopes 
 confidences fall with the scores. Held-out seeds are few, and more frequent than the words that people look
 up. For C1 with preset "auto", the function is therefore drawn towards one that was fitted to dictionaries of
 other vectors (`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and with the
-vocabulary that is asked: the more words lie around an answer, the lower is its CSLS, right or wrong.
+vocabulary that is asked: the more words lie around an answer, the lower is its CSLS, right or wrong. It
+falls where answers are rarer than 48,000 words of their language: at the same score they are seldom right.
 research/calibration.md describes how all this was chosen, and the remaining error.
 """
 
@@ -38,8 +39,8 @@ _RANK_OFFSET = 100
 # Besides the held-out words, this number of the most frequent words is translated; the last number is the
 # candidates that are re-ranked for each.
 _FREQUENT, _FREQUENT_SAMPLE, _FREQUENT_POOL = 10_000, 200, 20
-# Between these the size of the vocabulary moves the prior: smaller ones made no clear difference, and larger
-# ones were not measured.
+# Between these the size of the vocabulary moves the prior: smaller and larger ones made no clear difference.
+# Answers of a rank beyond the second are right less often.
 _SMALL, _LARGE = 20_000, 48_000
 # How much a later candidate counts beside the first: the first one's confidence is what people read.
 _LATER = 0.05
@@ -49,13 +50,15 @@ _FROM_ZERO, _FROM_PRIOR = (0.0, 1.0, 1.0, 1.0), (80.0, 40.0, 40.0, 40.0)
 
 @dataclass(frozen=True)
 class Logistic:
-    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag, log rank of the first answer)))).
+    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag, log rank) + rare · r))).
 
-    The slope of the rank is zero; models of earlier versions may have another.
+    Rank and r are of the first answer: r is the logarithm of how far its rank lies beyond 48,000 words. The
+    slope of the rank is zero; models of earlier versions may have another.
     """
 
     bias: float
     slopes: tuple[float, float, float, float]
+    rare: float = 0.0
 
     def __call__(self, scores: npt.ArrayLike, first: npt.ArrayLike) -> Numbers:
         """The confidence of every candidate, in the shape of `scores`.
@@ -64,7 +67,8 @@ class Logistic:
             scores: Falling scores, one query per row.
             first: The rank of each query's first answer, from 0.
         """
-        return _logistic(self.bias + features(scores, first) @ np.array(self.slopes))
+        log_odds = self.bias + features(scores, first) @ np.array(self.slopes)
+        return _logistic(log_odds + self.rare * rarity(first)[:, None])
 
     @classmethod
     def fit(cls, answers: Answers, prior: Prior | None = None) -> Logistic:
@@ -78,15 +82,17 @@ class Logistic:
         mean, spread = np.average(x, axis=0, weights=counts), x.std(axis=0)
         spread[spread < 1e-12] = 1
         x = (x - mean) / spread
-        centre, penalty = np.zeros(4), np.array(_FROM_ZERO)
+        centre, penalty, rare = np.zeros(4), np.array(_FROM_ZERO), 0.0
         if prior is not None:
             others = prior.of_model(answers)
+            rare = others.rare
             slopes = np.array(others.slopes[:3])
             centre = np.concatenate([[others.bias + slopes @ mean], slopes * spread])
             penalty = np.array(_FROM_PRIOR)
+        given = rare * np.repeat(rarity(answers.first), candidates)
 
         def loss(w: Numbers) -> tuple[float, Numbers]:
-            z, away = w[0] + x @ w[1:], w - centre
+            z, away = w[0] + x @ w[1:] + given, w - centre
             value = (counts * (np.logaddexp(0, z) - y * z)).sum() + 0.5 * penalty @ away**2
             error = counts * (_logistic(z) - y)
             return float(value), np.concatenate([[error.sum()], x.T @ error]) + penalty * away
@@ -95,7 +101,7 @@ class Logistic:
         found = minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds).x
         slopes = found[1:] / spread
         score, lead, lag = slopes.tolist()
-        return cls(float(found[0] - slopes @ mean), (score, lead, lag, 0.0))
+        return cls(float(found[0] - slopes @ mean), (score, lead, lag, 0.0), rare)
 
 
 @dataclass(frozen=True)
@@ -124,9 +130,15 @@ def log_words(answers: Answers) -> float:
 
 
 PRIORS: dict[Retrieval, Prior] = {
-    "csls": Prior(Logistic(-1.91, (7.34, 2.30, 4.17, 0.0)), 0.502, 0.595),
-    "nn": Prior(Logistic(-5.35, (7.01, 13.1, 8.74, 0.0)), 0.385, 0.379),
+    "csls": Prior(Logistic(-1.91, (7.34, 2.30, 4.17, 0.0), -1.5), 0.502, 0.595),
+    "nn": Prior(Logistic(-5.35, (7.01, 13.1, 8.74, 0.0), -1.0), 0.385, 0.379),
 }
+
+
+def rarity(first: npt.ArrayLike) -> Numbers:
+    """The logarithm of how far each rank, from 0, lies beyond 48,000 words; 0 for the others."""
+    beyond: Numbers = np.log(np.maximum(1.0, (np.asarray(first, np.float64) + 1) / _LARGE))
+    return beyond
 
 
 def features(scores: npt.ArrayLike, first: npt.ArrayLike) -> Numbers:
@@ -233,7 +245,7 @@ class Calibration:
                 if len(slopes) not in (3, 4):
                     raise ValueError(f"a calibration with {len(slopes)} slopes")
                 score, lead, lag, rank = (*slopes, 0.0)[:4]
-                model = Logistic(bias, (score, lead, lag, rank))
+                model = Logistic(bias, (score, lead, lag, rank), _finite(part["model"].get("rare", 0.0)))
                 numbers = {name: _finite(value) for name, value in part.items() if name != "model"}
                 numbers["words"] = int(numbers["words"])
                 parts[direction, retrieval] = Calibrated(model=model, **numbers)  # type: ignore[arg-type]

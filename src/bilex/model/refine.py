@@ -158,7 +158,9 @@ def _refitted(
         after = _mean_reciprocal_rank(Space.from_aligner(trial, source, target), judged)
         gain = after - _mean_reciprocal_rank(space, judged)
         if gain < 0:
-            raise _UnchangedError(f"{count} decided words that were held out of another fit lost by it")
+            raise _UnchangedError(
+                f"a fit with the other decisions translated {count} decided words worse than the model does"
+            )
         fitted = aligner.clone().fit(source, target, seeds, progress=progress)
     except BilexError as error:
         raise _UnchangedError(f"the aligner could not be fitted again ({error})") from error

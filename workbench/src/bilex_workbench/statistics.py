@@ -249,11 +249,11 @@ def _files(folder: Path) -> str:
 def _recalibrated(calibration: Calibration, change: Recalibration) -> Calibration:
     """A calibration whose confidences in what was audited (forward, CSLS) are the new ones.
 
-    The new confidence is logistic(shift + slope · (bias + slopes · features)): again a logistic model.
+    The new confidence is logistic(shift + slope · log-odds of the earlier one): again a logistic model.
     """
     part = calibration.parts[("forward", "csls")]
-    a, b, c, d = (change.slope * slope for slope in part.model.slopes)
-    model = Logistic(change.shift + change.slope * part.model.bias, (a, b, c, d))
+    a, b, c, d, rare = (change.slope * slope for slope in (*part.model.slopes, part.model.rare))
+    model = Logistic(change.shift + change.slope * part.model.bias, (a, b, c, d), rare)
     error = part.error if change.error_after is None else change.error_after
     parts = {**calibration.parts, ("forward", "csls"): replace(part, model=model, error=error)}
     return Calibration(parts, calibration.note)
