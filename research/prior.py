@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ from bilex.fit.calibration import (
     rarity,
 )
 from bilex.fit.expectation import from_calibration
-from research.never_worse import read_features
+from bilex.model.space import Direction
+from research.never_worse import Row, read_features
 
 KINDS = ("test", "other")
 _PENALTY = 2e-3
@@ -173,23 +174,30 @@ def expected(checked: Path, models: list[Model], direction: str, frequent: np.nd
     print(f"     P@1 of the test less that of frequent words {easier.mean():.3f} ± {easier.std():.3f}")
 
 
+def promises(learned: Calibration, judged: Mapping[Direction, list[Answers]]) -> Row:
+    """By direction, the expected P@1 with its interval, and the calibration error on all judged words."""
+    row: Row = {}
+    promise = from_calibration(learned)
+    for direction, asked in judged.items():
+        function = learned.parts[direction, "csls"].model
+        stated = np.concatenate([function(answers.scores, answers.first)[:, 0] for answers in asked])
+        right = np.concatenate([answers.right[:, 0] for answers in asked])
+        row[f"expected {direction}"] = [round(100 * value, 1) for value in promise.of(direction)]
+        row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)
+        row[f"bias {direction}"] = round(float(stated.mean() - right.mean()), 4)
+        row[f"ece by chance {direction}"] = round(error_by_chance(stated), 4)
+    return row
+
+
 def write_promises(checked: Path, models: list[Model]) -> None:
     """Replace what the check promises by what the present prior does."""
     rows = _rows(checked)
     by_key = {_key(row): row for row in rows}
     for model in models:
         row = by_key["auto", model.setting, model.words]
-        learned = model.learned()
-        promise = from_calibration(learned)
-        for direction in DIRECTIONS:
-            asked = model.judged(direction, "csls")
-            function = learned.parts[direction, "csls"].model
-            stated = np.concatenate([function(answers.scores, answers.first)[:, 0] for answers in asked])
-            right = np.concatenate([answers.right[:, 0] for answers in asked])
-            row[f"expected {direction}"] = [round(100 * value, 1) for value in promise.of(direction)]
-            row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)
-            row[f"bias {direction}"] = round(float(stated.mean() - right.mean()), 4)
-            row[f"ece by chance {direction}"] = round(error_by_chance(stated), 4)
+        row |= promises(
+            model.learned(), {direction: model.judged(direction, "csls") for direction in DIRECTIONS}
+        )
     checked.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 

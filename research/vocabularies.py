@@ -26,14 +26,12 @@ from bilex.fit.calibration import (
     DIRECTIONS,
     AnswerRecords,
     answer_records,
-    error_by_chance,
-    expected_calibration_error,
     learn_confidences,
 )
-from bilex.fit.expectation import from_calibration
 from bilex.fit.trial import WORDS, _Trial, hold_out
 from bilex.model.space import Space
 from research.never_worse import NOT_TO_PROMISE, Row, independent, listed, read, save_features
+from research.prior import promises
 
 _HELD_OUT = 0.1
 
@@ -75,23 +73,6 @@ def fits(options: argparse.Namespace, setting: str) -> tuple[C1, C1, Lexicon]:
 def file_name(setting: str) -> str:
     """The name that research.prior reads."""
     return setting.replace("/", "_").replace(":", "_")
-
-
-def promises(records: AnswerRecords, kinds: dict[str, AnswerRecords]) -> Row:
-    """By direction, what is expected, and the calibration error on the words of all dictionaries."""
-    row: Row = {}
-    learned = learn_confidences(records, of_auto=True)
-    promise = from_calibration(learned)
-    for direction in DIRECTIONS:
-        function = learned.parts[direction, "csls"].model
-        asked = [found[direction, "csls"] for found in kinds.values() if (direction, "csls") in found]
-        stated = np.concatenate([function(answers.scores, answers.first)[:, 0] for answers in asked])
-        right = np.concatenate([answers.right[:, 0] for answers in asked])
-        row[f"expected {direction}"] = [round(100 * value, 1) for value in promise.of(direction)]
-        row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)
-        row[f"bias {direction}"] = round(float(stated.mean() - right.mean()), 4)
-        row[f"ece by chance {direction}"] = round(error_by_chance(stated), 4)
-    return row
 
 
 def p_at_1(space: Space, pairs: Lexicon, records: AnswerRecords) -> Row:
@@ -147,7 +128,12 @@ def main() -> None:
             file = options.features / str(size) / f"{file_name(setting)}.npz"
             save_features(file, {"trial": records, **kinds})
             row: Row = {"setting": setting, "vocabulary": size, "words": words, "fitted": options.fitted}
-            row |= p_at_1(of_model, judged["test"], kinds["test"]) | promises(records, kinds)
+            row |= p_at_1(of_model, judged["test"], kinds["test"])
+            asked = {
+                direction: [found[direction, "csls"] for found in kinds.values() if found]
+                for direction in DIRECTIONS
+            }
+            row |= promises(learn_confidences(records, of_auto=True), asked)
             print(json.dumps(row), flush=True)
             with (options.features / "vocabularies.jsonl").open("a", encoding="utf-8") as out:
                 out.write(json.dumps(row) + "\n")
