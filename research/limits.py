@@ -155,7 +155,7 @@ def promised(rows: list[Row], where: str) -> Iterator[Verdict]:
     for direction, error in errors.items():
         enough = len(error) >= 10
         by_chance = f"exact confidences {np.mean(chance[direction]):.3f}" if enough else ""
-        text = f"{np.mean(error):.3f}, {len(error)} models; {by_chance}" if enough else ""
+        text = f"{np.mean(error):.3f}, {len(error)} cases; {by_chance}" if enough else ""
         verdict = bool(np.mean(error) <= 0.05) if enough else None
         yield f"promises: calibration error at most 0.05 {direction}{where}", verdict, text
 

@@ -6,7 +6,7 @@ confidences fall with the scores. Held-out seeds are few, and more frequent than
 up. For C1 with preset "auto", the function is therefore drawn towards one that was fitted to dictionaries of
 other vectors (`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and with the
 vocabulary that is asked: the more words lie around an answer, the lower is its CSLS, right or wrong. It
-falls where answers are rarer than 48,000 words of their language: at the same score they are seldom right.
+falls where the first answer lies beyond frequency rank 48,000: at the same score it is right less often.
 research/calibration.md describes how all this was chosen, and the remaining error.
 """
 
