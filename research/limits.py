@@ -5,8 +5,8 @@
 reads, as far as they are there:
 
     refine.jsonl               of research.refine: what decisions do to other words
-    never_worse_check.jsonl    of research.never_worse: auto, as a user gets it, the presets, and promises
-    vocabularies.jsonl         of research.vocabularies: promises with larger vocabularies
+    never_worse_check.jsonl    of research.never_worse: auto, as a user gets it, and the presets
+    vocabularies.jsonl         of research.vocabularies: promises with vocabularies of several sizes
     mixing.jsonl               of research.mixing: P@1 with fixed λ, and the answers that choose λ
 
 It ends with status 1 if a requirement fails.
@@ -128,36 +128,32 @@ def mixing(folder: Path) -> Iterator[Verdict]:
 
 
 def promises(folder: Path) -> Iterator[Verdict]:
-    """Expected accuracies hold, and confidences are right on average; larger vocabularies by themselves."""
-    yield from promised(rows_of(folder, "never_worse_check.jsonl"), "")
-    larger = [row for row in rows_of(folder, "vocabularies.jsonl") if row["vocabulary"] >= 40_000]
-    if larger:
-        yield from promised(larger, " with 40,000 to 200,000 words")
-
-
-def promised(rows: list[Row], where: str) -> Iterator[Verdict]:
-    """The same for some models."""
-    held: list[bool] = []
-    errors: dict[str, list[float]] = {"forward": [], "backward": []}
-    chance: dict[str, list[float]] = {"forward": [], "backward": []}
-    for row in rows:
-        for direction, true in (("forward", 1), ("backward", 3)):
-            found = row.get(f"p@1 {direction}", row["p@1"][true] if "p@1" in row else None)
-            if f"expected {direction}" in row and found is not None:
-                _, low, high = row[f"expected {direction}"]
-                held.append(low <= found <= high)
-            if f"ece {direction}" in row:
-                errors[direction].append(row[f"ece {direction}"])
-                chance[direction].append(row[f"ece by chance {direction}"])
-    holds = f"{sum(held)} of {len(held)} directions"
+    """Expected accuracies hold, and confidences are right on average."""
+    rows = rows_of(folder, "vocabularies.jsonl")
+    directions = "forward", "backward"
+    held = [
+        row[f"expected {direction}"][1] <= row[f"p@1 {direction}"] <= row[f"expected {direction}"][2]
+        for row in rows
+        for direction in directions
+    ]
     share = bool(np.mean(held) >= 0.9) if held else None
-    yield f"promises: the interval holds in 90 % of directions{where}", share, holds
-    for direction, error in errors.items():
-        enough = len(error) >= 10
-        by_chance = f"exact confidences {np.mean(chance[direction]):.3f}" if enough else ""
-        text = f"{np.mean(error):.3f}, {len(error)} cases; {by_chance}" if enough else ""
-        verdict = bool(np.mean(error) <= 0.05) if enough else None
-        yield f"promises: calibration error at most 0.05 {direction}{where}", verdict, text
+    yield (
+        "promises: the interval holds in 90 % of directions",
+        share,
+        f"{sum(held)} of {len(held)} directions",
+    )
+    sizes = sorted({row["vocabulary"] for row in rows})
+    for direction in directions:
+        errors, chance = (
+            np.array([row[f"{name} {direction}"] for row in rows]) for name in ("ece", "ece by chance")
+        )
+        requirement, verdict, text = f"promises: calibration error at most 0.05 {direction}", None, ""
+        if len(rows) >= 10:
+            verdict = bool(errors.mean() <= 0.05)
+            of_size = {size: errors[[row["vocabulary"] == size for row in rows]].mean() for size in sizes}
+            parts = ", ".join(f"{size:,} words {error:.3f}" for size, error in of_size.items())
+            text = f"{errors.mean():.3f} ({parts}), {len(rows)} cases; exact confidences {chance.mean():.3f}"
+        yield requirement, verdict, text
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -37,6 +37,7 @@ from bilex.fit.calibration import (
     DIRECTIONS,
     AnswerRecords,
     Answers,
+    Candidates,
     answer_records,
     error_by_chance,
     expected_calibration_error,
@@ -149,7 +150,8 @@ def save_features(file: Path, kinds: dict[str, AnswerRecords]) -> None:
     arrays: dict[str, Any] = {}
     for kind, records in kinds.items():
         for (direction, retrieval), asked in records.items():
-            parts = {name: np.asarray(part) for name, part in vars(asked).items()}
+            parts = {"right": asked.right} | asked.found._asdict()
+            parts |= {f"frequent {name}": part for name, part in asked.frequent._asdict().items()}
             arrays |= {f"{kind}.{direction}.{retrieval}.{name}": part for name, part in parts.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(file, **arrays)
@@ -162,9 +164,14 @@ def read_features(file: Path) -> dict[str, dict[tuple[str, str], Answers]]:
         for name in arrays:
             kind, direction, retrieval, part = name.split(".")
             found.setdefault(kind, {}).setdefault((direction, retrieval), {})[part] = arrays[name]
-    return {
-        kind: {key: Answers(**parts) for key, parts in records.items()} for kind, records in found.items()
-    }
+
+    def answers(parts: dict[str, Any]) -> Answers:
+        asked, frequent = (
+            Candidates(*(parts[start + name] for name in Candidates._fields)) for start in ("", "frequent ")
+        )
+        return Answers(asked, parts["right"], frequent)
+
+    return {kind: {key: answers(parts) for key, parts in records.items()} for kind, records in found.items()}
 
 
 def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:

@@ -1,14 +1,15 @@
 """The prior of confidences (`bilex.fit.calibration.PRIORS`), fitted to many models.
 
-    python -m research.never_worse DATA --run check --forms auto --words 18500 --features FEATURES/18500 …
-    python -m research.prior FEATURES research/results/never_worse_check.jsonl [--write]
+    python -m research.vocabularies DATA FREEDICT FEATURES --settings … --sizes 10000 20000 40000
+    python -m research.prior FEATURES FEATURES/vocabularies.jsonl [--write]
 
-FEATURES has, in a folder for each size of the vocabulary, the answers of models to held-out seeds ("trial"),
-to the test dictionary ("test") and to FreeDict ("other"), none of them seeds; right is what any dictionary of
-the pair lists. Each dictionary of a model counts by the root of its words. Printed are the calibration error
-(ECE) of the present prior and of one fitted without the family that is judged, the expected accuracy, how
-much two dictionaries disagree about one model, and the coefficients for all families. With --write, what the
-check promises (expected P@1, ECE) is computed again, so that another prior needs no other fits.
+FEATURES has, in a folder for each size of the vocabulary, the answers of models to held-out seeds
+("trial"), to the test dictionary ("test") and to FreeDict ("other"), none of them seeds; right is what any
+dictionary of the pair lists. `research.never_worse --run check --features FEATURES/18500` writes such, too.
+Each dictionary of a model counts by the root of its words. Printed are the calibration error (ECE) of the
+present prior and of one fitted without the family that is judged, the expected accuracy, how much two
+dictionaries disagree about one model, and the coefficients for all families. With --write, what the check
+promises (expected P@1, ECE) is computed again, so that another prior needs no other fits.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ from bilex.fit.calibration import (
     features,
     learn_confidences,
     log_odds_of_rarer,
-    log_words,
-    rarity,
+    word_features,
 )
 from bilex.fit.expectation import from_calibration
 from bilex.model.space import Direction
@@ -59,7 +59,7 @@ class Model:
     def judged(self, direction: str, retrieval: str) -> list[Answers]:
         """The answers to the words of each dictionary."""
         found = (self.records.get(kind, {}).get((direction, retrieval)) for kind in KINDS)
-        return [answers for answers in found if answers is not None and len(answers.scores)]
+        return [answers for answers in found if answers is not None and len(answers.right)]
 
     def learned(self) -> Calibration:
         """The confidences of the present prior."""
@@ -67,25 +67,25 @@ class Model:
 
 
 def fitted_prior(models: list[Model], retrieval: str) -> Prior:
-    """The prior of some models: a logistic regression on answers, held-out accuracy and vocabulary.
+    """The prior of some models: a logistic regression on answers, their words and held-out accuracy.
 
     What rare answers lose stays as it is: only vocabularies of more than 48,000 words have such.
     """
-    rows, rare = [], PRIORS[retrieval].function.rare  # type: ignore[index]
+    rows, rare = [], PRIORS[retrieval].function.of_words[2]  # type: ignore[index]
     for model in models:
         for direction in DIRECTIONS:
             held_out = model.records["trial"][direction, retrieval]
-            level = [log_odds_of_rarer(held_out), log_words(held_out)]
+            level = log_odds_of_rarer(held_out)
             for answers in model.judged(direction, retrieval):
                 words, candidates = answers.right.shape
-                table = features(answers.scores, answers.first)[..., :3].reshape(-1, 3)
-                table = np.concatenate([table, np.broadcast_to(level, (len(table), 2))], axis=1)
-                given = rare * np.repeat(rarity(answers.first), candidates)
+                table = features(answers.found.scores).reshape(-1, 3)
+                dense, rank, rarity = np.repeat(word_features(answers.found), candidates, axis=0).T
+                table = np.column_stack([table, dense, rank, np.full(len(table), level)])
+                given = rare * rarity
                 weight = np.tile([1.0] + [calibration._LATER] * (candidates - 1), words) / words**0.5
                 rows.append((table, answers.right.reshape(-1).astype(float), weight, given))
     x, y, weight, given = map(np.concatenate, zip(*rows, strict=True))
     mean, spread, weight = np.average(x, axis=0, weights=weight), x.std(axis=0), weight / weight.sum()
-    spread[spread < 1e-12] = 1  # a vocabulary that all models share
     z = (x - mean) / spread
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -94,12 +94,12 @@ def fitted_prior(models: list[Model], retrieval: str) -> Prior:
         value = (weight * (np.logaddexp(0, log_odds) - y * log_odds)).sum() + _PENALTY / 2 * w[1:] @ w[1:]
         return float(value), np.concatenate([[error.sum()], z.T @ error + _PENALTY * w[1:]])
 
-    bounds = [(None, None), *[(0, None)] * 3, (None, None), (None, None)]
-    found = minimize(loss, np.zeros(6), jac=True, method="L-BFGS-B", bounds=bounds).x
+    bounds = [(None, None), *[(0, None)] * 3, *[(None, None)] * 3]
+    found = minimize(loss, np.zeros(7), jac=True, method="L-BFGS-B", bounds=bounds).x
     slopes = found[1:] / spread
-    score, lead, lag, per_accuracy, per_words = slopes.tolist()
+    score, lead, lag, dense, rank, per_accuracy = slopes.tolist()
     bias = float(found[0] - slopes @ mean)
-    return Prior(Logistic(bias, (score, lead, lag, 0.0), rare), per_accuracy, per_words)
+    return Prior(Logistic(bias, (score, lead, lag), (dense, rank, rare)), per_accuracy)
 
 
 def errors(models: list[Model], prior_of: Callable[[Model], Prior], retrieval: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def errors(models: list[Model], prior_of: Callable[[Model], Prior], retrieval: s
             learned = model.learned()
             function = learned.parts[direction, retrieval].model  # type: ignore[index]
             asked = model.judged(direction, retrieval)
-            parts = [function(answers.scores, answers.first)[:, 0] for answers in asked]
+            parts = [function(answers.found)[:, 0] for answers in asked]
             stated = np.concatenate(parts)
             right = np.concatenate([answers.right[:, 0] for answers in asked])
             biases = [part.mean() - one.right[:, 0].mean() for part, one in zip(parts, asked, strict=True)]
@@ -152,13 +152,9 @@ def main(folder: Path, checked: Path, *, write: bool) -> None:
                     f"{retrieval:4} {name:15} {direction:8} ECE {error:.4f}, exact confidences {chance:.4f}, "
                     f"|bias| {bias:.3f}, between two dictionaries {between:.3f}"
                 )
-                of_family = {
-                    one: [row for row, model in zip(numbers, models, strict=True) if model.family == one]
-                    for one in families
-                }
-                print(
-                    "     " + ", ".join(f"{k} {np.mean([r[0] for r in v]):.3f}" for k, v in of_family.items())
-                )
+                for groups in ([model.family for model in models], [f"{model.words:6}" for model in models]):
+                    means = {one: numbers[np.array(groups) == one, 0].mean() for one in sorted(set(groups))}
+                    print("     " + ", ".join(f"{one} {mean:.3f}" for one, mean in means.items()))
                 if retrieval == "csls":
                     expected(checked, models, direction, numbers[:, 4])
         calibration.PRIORS[retrieval] = present
@@ -168,8 +164,7 @@ def main(folder: Path, checked: Path, *, write: bool) -> None:
 def expected(checked: Path, models: list[Model], direction: str, frequent: np.ndarray) -> None:
     """The mean and the deviation of P@1 less the mean confidence of frequent words."""
     rows = {_key(row): row for row in _rows(checked)}
-    place = 1 if direction == "forward" else 3
-    found = [rows["auto", model.setting, model.words]["p@1"][place] / 100 for model in models]
+    found = [rows[model.setting, model.words][f"p@1 {direction}"] / 100 for model in models]
     easier = np.array(found) - frequent
     print(f"     P@1 of the test less that of frequent words {easier.mean():.3f} ± {easier.std():.3f}")
 
@@ -180,7 +175,7 @@ def promises(learned: Calibration, judged: Mapping[Direction, list[Answers]]) ->
     promise = from_calibration(learned)
     for direction, asked in judged.items():
         function = learned.parts[direction, "csls"].model
-        stated = np.concatenate([function(answers.scores, answers.first)[:, 0] for answers in asked])
+        stated = np.concatenate([function(answers.found)[:, 0] for answers in asked])
         right = np.concatenate([answers.right[:, 0] for answers in asked])
         row[f"expected {direction}"] = [round(100 * value, 1) for value in promise.of(direction)]
         row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)
@@ -194,19 +189,18 @@ def write_promises(checked: Path, models: list[Model]) -> None:
     rows = _rows(checked)
     by_key = {_key(row): row for row in rows}
     for model in models:
-        row = by_key["auto", model.setting, model.words]
-        row |= promises(
+        by_key[model.setting, model.words] |= promises(
             model.learned(), {direction: model.judged(direction, "csls") for direction in DIRECTIONS}
         )
     checked.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _rows(checked: Path) -> list[dict[str, Any]]:
+def _rows(checked: Path) -> list[Row]:
     return [json.loads(line) for line in checked.read_text(encoding="utf-8").splitlines()]
 
 
-def _key(row: dict[str, Any]) -> tuple[str, str, int]:
-    return row["form"], row["setting"], row.get("vocabulary", 0)
+def _key(row: Row) -> tuple[str, int]:
+    return row["setting"], row["vocabulary"]
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
     python -m research.vocabularies DATA FREEDICT FEATURES --settings en-fi:1k mixed/de-ru:1k …
 
 The trial is fitted on the 20,000 most frequent words of each language and those of the seeds, as it always
-is, and the model on the 40,000 most frequent (--fitted). Their maps, which FEATURES keeps, are then applied
-to vocabularies of each size. The answers to held-out seeds, to the test dictionary and to FreeDict are
-written to FEATURES/SIZE/, as research.never_worse does, for research.prior, and one JSON line per size to
-FEATURES/vocabularies.jsonl: P@1 of the test words that are no seeds, what was expected, and the calibration
-error on the words of both dictionaries.
+is (or on --trial), and the model on the 40,000 most frequent (--fitted). Their maps, which FEATURES keeps,
+are then applied to vocabularies of each size; another run starts from the maps that are kept. The answers
+to held-out seeds, to the test dictionary and to FreeDict are written to FEATURES/SIZE/, as
+research.never_worse does, for research.prior, and one JSON line per size to FEATURES/vocabularies.jsonl:
+P@1 of the test words that are no seeds, what was expected, and the calibration error on the words of both
+dictionaries.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from bilex import C1, Lexicon, WordVectors
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import small_vocabularies
 from bilex.core.progress import SILENT
 from bilex.fit.calibration import (
@@ -48,10 +51,16 @@ def some(pairs: Lexicon, words: int) -> Lexicon:
 
 def fits(options: argparse.Namespace, setting: str) -> tuple[C1, C1, Lexicon]:
     """The fit of the trial, that of the model, and the held-out seeds."""
+    aligner = C1(device="cpu")
+    kept = options.features / f"maps_{options.fitted}_{file_name(setting)}.npz"
+    if kept.exists():
+        with np.load(kept) as maps:
+            held_out = Lexicon([(a, b) for a, b in maps["held_out"].tolist()])
+            return of_maps(aligner, "trial", maps), of_maps(aligner, "model", maps), held_out
     source, target, seeds, _ = read(options.data, setting, max(options.sizes))
     usable = seeds.covered(source.key_to_index, target.key_to_index)
-    small, large = (small_vocabularies(source, target, usable, words) for words in (WORDS, options.fitted))
-    aligner = C1(device="cpu")
+    sizes = options.trial, options.fitted
+    small, large = (small_vocabularies(source, target, usable, words) for words in sizes)
     split = hold_out(usable, _HELD_OUT, aligner.seed)
     assert split is not None
     trial = _Trial(aligner, *small, usable, split, None, SILENT)
@@ -66,8 +75,16 @@ def fits(options: argparse.Namespace, setting: str) -> tuple[C1, C1, Lexicon]:
         for side in ("source", "target")
     }
     options.features.mkdir(parents=True, exist_ok=True)
-    np.savez(options.features / f"maps_{options.fitted}_{file_name(setting)}.npz", **maps, extent=extent)
+    np.savez(kept, **maps, extent=extent, held_out=np.array(split[1].pairs))
     return tried, fitted, split[1]
+
+
+def of_maps(aligner: C1, name: str, maps: Mapping[str, np.ndarray]) -> C1:
+    """A fitted aligner with maps that were kept."""
+    made = aligner.clone()
+    for side in ("source", "target"):
+        setattr(made, f"{side}_map_", Map([Unit(), Linear(maps[f"{name}_{side}"]), Unit()]))
+    return made
 
 
 def file_name(setting: str) -> str:
@@ -81,8 +98,8 @@ def p_at_1(space: Space, pairs: Lexicon, records: AnswerRecords) -> Row:
     for direction in DIRECTIONS:
         keys = space.sides(direction)[1].index_to_key
         golds = (pairs if direction == "forward" else pairs.swapped()).translations()
-        first = records[direction, "csls"].first
-        right = [keys[answer] in golds[word] for word, answer in zip(golds, first, strict=True)]
+        rows = records[direction, "csls"].found.rows
+        right = [keys[row[0]] in golds[word] for word, row in zip(golds, rows, strict=True)]
         row[f"p@1 {direction}"] = round(100 * float(np.mean(right)), 2)
     return row
 
@@ -97,6 +114,7 @@ def main() -> None:
     parser.add_argument("features", type=Path)
     parser.add_argument("--settings", nargs="+", required=True)
     parser.add_argument("--sizes", nargs="+", type=int, default=[20_000, 40_000, 200_000])
+    parser.add_argument("--trial", type=int, default=WORDS, help="words that the trial learns on")
     parser.add_argument("--fitted", type=int, default=40_000, help="words that the model learns on")
     parser.add_argument("--judged", type=int, default=1_500, help="words of each dictionary at most")
     options = parser.parse_args()

@@ -13,6 +13,7 @@ from bilex.fit.calibration import (
     AnswerRecords,
     Answers,
     Calibration,
+    Candidates,
     Logistic,
     _retrieve,
     answer_records,
@@ -20,11 +21,11 @@ from bilex.fit.calibration import (
     expected_calibration_error,
     features,
     learn_confidences,
-    rarity,
+    word_features,
 )
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex.model.space import Space
+from bilex.model.space import Direction, Retrieval, Space
 from planted import Planted, planted
 
 
@@ -32,25 +33,38 @@ def falling(rng: np.random.Generator, queries: int, k: int) -> np.ndarray:
     return -np.sort(-rng.normal(size=(queries, k)), axis=1)
 
 
+def candidates(
+    scores: np.ndarray,
+    first: np.ndarray | None = None,
+    query: np.ndarray | None = None,
+    density: np.ndarray | None = None,
+) -> Candidates:
+    """Candidates with these scores; the answers are words 0, 1, ... unless `first` says otherwise."""
+    first = np.arange(len(scores)) if first is None else first
+    query = np.zeros(len(scores), np.int64) if query is None else query
+    density = np.zeros(len(scores), np.float32) if density is None else density
+    return Candidates(scores, np.repeat(first[:, None], scores.shape[1], 1), query, density)
+
+
 def stated(model: Logistic, scores: np.ndarray) -> np.ndarray:
-    return model(scores, np.zeros(len(scores)))
+    return model(candidates(scores))
 
 
-def answered(scores: np.ndarray, right: np.ndarray, first: np.ndarray | None = None) -> Answers:
-    ranks = np.arange(len(scores)) if first is None else first
-    return Answers(scores, ranks, right, scores[:0], ranks[:0], 20_000)
+def answered(scores: np.ndarray, right: np.ndarray, **words: np.ndarray) -> Answers:
+    return Answers(candidates(scores, **words), right, candidates(scores[:0]))
 
 
 def test_features_by_hand() -> None:
-    rank = np.log(150)
-    expected = [[3, 2, 0, rank], [1, 0, -2, rank], [0.5, 0, -2.5, rank]]
-    assert features([[3.0, 1.0, 0.5]], [50])[0].tolist() == expected
-    assert features([[3.0]], [50])[0].tolist() == [[3, 0, 0, rank]]
+    assert features([[3.0, 1.0, 0.5]])[0].tolist() == [[3, 2, 0], [1, 0, -2], [0.5, 0, -2.5]]
+    assert features([[3.0]])[0].tolist() == [[3, 0, 0]]
+    first, query = np.array([0, 191_999]), np.array([50, 100_000])
+    of_words = word_features(candidates(np.zeros((2, 1)), first, query, np.array([0.5, 0.7])))
+    assert of_words.tolist() == [[0.5, np.log(3050), 0.0], [0.7, np.log(23_000), np.log(4)]]
 
 
 def test_the_fit_recovers_a_planted_model() -> None:
     rng = np.random.default_rng(0)
-    truth = Logistic(-1.0, (1.5, 2.0, 0.7, 0.0))
+    truth = Logistic(-1.0, (1.5, 2.0, 0.7))
     scores = falling(rng, 20_000, 3)
     right = rng.random(scores.shape) < stated(truth, scores)
     fitted = Logistic.fit(answered(scores, right))
@@ -60,7 +74,7 @@ def test_the_fit_recovers_a_planted_model() -> None:
 def test_the_fit_is_a_minimum_of_the_likelihood_in_which_later_candidates_count_little() -> None:
     rng = np.random.default_rng(1)
     scores = falling(rng, 500, 2)
-    right = rng.random(scores.shape) < stated(Logistic(0.2, (1.0, 1.0, 1.0, 0.0)), scores)
+    right = rng.random(scores.shape) < stated(Logistic(0.2, (1.0, 1.0, 1.0)), scores)
 
     def loss(model: Logistic) -> float:
         p = stated(model, scores)
@@ -69,14 +83,14 @@ def test_the_fit_is_a_minimum_of_the_likelihood_in_which_later_candidates_count_
     best = Logistic.fit(answered(scores, right))
     for direction in np.eye(4):
         for step in (-0.3, 0.3):
-            bias, *slopes = np.array([best.bias, *best.slopes[:3]]) + step * direction
-            assert loss(Logistic(bias, (*np.maximum(slopes, 0), 0.0))) > loss(best) - 0.2
+            bias, *slopes = np.array([best.bias, *best.slopes]) + step * direction
+            assert loss(Logistic(bias, tuple(np.maximum(slopes, 0)))) > loss(best) - 0.2
 
 
 def test_slopes_are_never_negative_even_if_the_data_say_so() -> None:
     rng = np.random.default_rng(2)
     scores = falling(rng, 400, 2)
-    truth = Logistic(0.0, (-3.0, 0.0, 0.0, 0.0))
+    truth = Logistic(0.0, (-3.0, 0.0, 0.0))
     right = rng.random(scores.shape) < stated(truth, scores)
     assert min(Logistic.fit(answered(scores, right)).slopes) >= 0
 
@@ -92,20 +106,21 @@ def records(truth: Logistic, words: int) -> AnswerRecords:
     """Answers to held-out words of which `truth` says how many are right."""
     rng = np.random.default_rng(6)
     scores, first = 0.25 * falling(rng, words, 5), rng.integers(0, 5000, words)
-    asked = Answers(scores, first, rng.random(scores.shape) < truth(scores, first), scores, first, 20_000)
-    return {("forward", "csls"): asked, ("backward", "csls"): asked}
+    asked = candidates(scores, first, rng.integers(0, 5000, words), rng.uniform(0.4, 1.0, words))
+    answers = Answers(asked, rng.random(scores.shape) < truth(asked), asked)
+    return {("forward", "csls"): answers, ("backward", "csls"): answers}
 
 
 def test_the_prior_counts_less_the_more_held_out_words_speak_against_it() -> None:
-    far = Logistic(1.0, (0.0, 0.0, 0.0, 0.0))
-    scores = records(far, 300)["forward", "csls"].scores
+    far = replace(PRIORS["csls"].function, bias=-3.8, slopes=(0.0, 0.0, 0.0))
+    asked = records(far, 300)["forward", "csls"].found
 
     def away(words: int, *, of_auto: bool) -> float:
         """How far the first confidences are from the truth."""
         learned = learn_confidences(records(far, words), of_auto=of_auto).parts["forward", "csls"].model
-        return float(np.abs(stated(learned, scores) - stated(far, scores))[:, 0].mean())
+        return float(np.abs(learned(asked) - far(asked))[:, 0].mean())
 
-    few, more, many = (away(words, of_auto=True) for words in (50, 500, 50_000))
+    few, more, many = (away(words, of_auto=True) for words in (50, 1_000, 100_000))
     assert few > 2 * more > 8 * many
     assert many < 0.02
     assert away(50, of_auto=False) < 0.5 * few, "scores of another method"
@@ -116,7 +131,7 @@ def test_the_prior_is_what_remains_without_evidence() -> None:
     asked = records(prior.function, 40)["forward", "csls"]
     expected = prior.of_model(asked)
     learned = learn_confidences(records(prior.function, 40), of_auto=True).parts["forward", "csls"]
-    difference = stated(learned.model, asked.scores) - stated(expected, asked.scores)
+    difference = learned.model(asked.found) - expected(asked.found)
     assert np.abs(difference[:, 0]).mean() < 0.05
     assert 0.1 < learned.frequent < 0.9
 
@@ -135,32 +150,35 @@ def test_the_level_of_the_prior_follows_the_accuracy_on_rarer_held_out_words() -
     assert np.isfinite(bias(100, 100, 100))
 
 
-def test_the_level_of_the_prior_follows_the_vocabulary_as_far_as_that_was_measured() -> None:
-    asked = records(PRIORS["csls"].function, 50)["forward", "csls"]
-    small, usual, large, largest = (
-        PRIORS["csls"].of_model(replace(asked, vocabulary=words)).bias
-        for words in (10_000, 20_000, 48_000, 2_000_000)
-    )
-    assert small == usual < large == largest
-
-
-def test_answers_rarer_than_48000_words_have_less_confidence_where_there_is_a_prior() -> None:
-    ranks = np.array([0, 47_999, 96_000, 191_999])
-    assert rarity(ranks) == pytest.approx([0, 0, np.log(96_001 / 48_000), np.log(4)])
+def test_words_matter_only_where_there_is_a_prior() -> None:
     scores = np.repeat([[0.3, 0.1]], 4, axis=0)
-    with_prior = PRIORS["csls"].function(scores, ranks)[:, 0]
-    assert with_prior[0] == with_prior[1] > with_prior[2] > with_prior[3]
-    assert np.ptp(Logistic.fit(answered(scores, scores > 0.2, ranks))(scores, ranks)[:, 0]) == 0
+    rare = {"first": np.array([0, 47_999, 96_000, 191_999])}
+    dense = {"density": np.array([0.2, 0.5, 0.8, 1.1])}
+    frequent = {"query": np.array([0, 1_000, 5_000, 20_000])}
+    for words, sign in ((rare, -1), (dense, 1), (frequent, 1)):
+        with_prior = PRIORS["csls"].function(candidates(scores, **words))[:, 0]
+        assert (sign * np.diff(with_prior) >= 0).all()
+        assert sign * (with_prior[-1] - with_prior[0]) > 0.05
+        own = Logistic.fit(answered(scores, scores > 0.2, **words))
+        assert np.ptp(own(candidates(scores, **words))[:, 0]) == 0
 
 
-def test_the_fit_takes_the_rarity_of_answers_into_account() -> None:
+def test_a_query_beyond_rank_20000_counts_as_one_of_that_rank() -> None:
+    asked = candidates(np.repeat([[0.3, 0.1]], 2, axis=0), query=np.array([20_000, 2_000_000]))
+    assert np.ptp(PRIORS["csls"].function(asked)[:, 0]) == 0
+
+
+def test_the_fit_takes_the_words_into_account() -> None:
     rng = np.random.default_rng(8)
-    scores, first = 0.25 * falling(rng, 40_000, 2), rng.integers(0, 200_000, 40_000)
-    truth = replace(PRIORS["csls"].function, bias=-1.0)
-    right = rng.random(scores.shape) < truth(scores, first)
-    fitted = Logistic.fit(answered(scores, right, first), PRIORS["csls"])
-    assert fitted.rare == truth.rare
-    assert np.abs(fitted(scores, first) - truth(scores, first))[:, 0].mean() < 0.01
+    scores = 0.25 * falling(rng, 40_000, 2)
+    words = {name: rng.integers(0, 200_000, 40_000) for name in ("first", "query")}
+    words["density"] = rng.uniform(0.2, 1.2, 40_000)
+    asked = candidates(scores, **words)
+    truth = replace(PRIORS["csls"].function, bias=PRIORS["csls"].function.bias + 1)
+    right = rng.random(scores.shape) < truth(asked)
+    fitted = Logistic.fit(answered(scores, right, **words), PRIORS["csls"])
+    assert fitted.of_words == truth.of_words
+    assert np.abs(fitted(asked) - truth(asked))[:, 0].mean() < 0.01
 
 
 def test_a_translation_that_only_the_other_seeds_list_is_right_too() -> None:
@@ -197,10 +215,13 @@ def test_held_out_retrieval_equals_the_search_of_the_space(world: Planted) -> No
     space = Space.from_aligner(aligner, small.source, small.target)
     rows = np.arange(40, 60)
     for direction in ("forward", "backward"):
-        for method, (scores, found) in _retrieve(space, rows, direction).items():
-            expected = space.search(rows, 5, direction=direction, retrieval=method)
-            assert np.array_equal(found, expected[1])
-            assert np.allclose(scores, expected[0], atol=1e-5)
+        for method, found in _retrieve(space, rows, direction).items():
+            scores, answers = space.search(rows, 5, direction=direction, retrieval=method)
+            assert np.array_equal(found.rows, answers)
+            assert np.allclose(found.scores, scores, atol=1e-5)
+            density = space.density(rows, answers[:, 0], direction=direction)
+            assert np.allclose(found.density, density, atol=1e-5)
+            assert found.query.tolist() == rows.tolist()
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -259,10 +280,45 @@ def test_calibration_survives_json(translator: Translator) -> None:
     stored = translator.calibration.as_dict()
     assert Calibration.from_dict(stored) == translator.calibration
     part = translator.calibration.parts["forward", "csls"]
-    rare = Calibration({("forward", "csls"): replace(part, model=replace(part.model, rare=-1.5))})
-    assert Calibration.from_dict(rare.as_dict()) == rare
-    for part in stored.values():
-        if isinstance(part, dict):  # as until version 0.2
-            part["model"]["slopes"] = part["model"]["slopes"][:3]
-            del part["frequent"], part["model"]["rare"]
-    assert Calibration.from_dict(stored).parts["forward", "csls"].model.slopes[3] == 0
+    moved = Calibration(
+        {("forward", "csls"): replace(part, model=replace(part.model, of_words=(2.3, 0.4, -1.5)))}
+    )
+    assert Calibration.from_dict(moved.as_dict()) == moved
+
+
+def test_calibrations_of_earlier_versions_are_read(translator: Translator) -> None:
+    stored = translator.calibration.as_dict()
+    now = Calibration.from_dict(stored).parts["forward", "csls"]
+    parts = [part for part in stored.values() if isinstance(part, dict)]
+    for part in parts:  # as in version 0.2.0
+        del part["model"]["of_words"]
+        part["model"] |= {"slopes": [*part["model"]["slopes"], 0.0], "rare": -1.5}
+    read = Calibration.from_dict(stored).parts["forward", "csls"]
+    assert read == replace(now, model=replace(now.model, of_words=(0.0, 0.0, -1.5)))
+    for part in parts:  # as in version 0.1
+        part["model"]["slopes"] = part["model"]["slopes"][:3]
+        del part["frequent"], part["model"]["rare"]
+    assert Calibration.from_dict(stored).parts["forward", "csls"].model == now.model
+    parts[0]["model"]["slopes"] = [1.0, 1.0, 1.0, 0.3]  # as between them
+    of_development = Calibration.from_dict(stored)
+    assert len(of_development.parts) == 3
+    assert "align again" in of_development.note
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("retrieval", ["csls", "nn"])
+def test_translations_have_the_confidence_of_their_scores_and_words(
+    translator: Translator, world: Planted, direction: Direction, retrieval: Retrieval
+) -> None:
+    part = translator.calibration.parts[direction, retrieval]
+    model = replace(part.model, of_words=(2.0, 0.4, -1.0))
+    moved = Calibration({(direction, retrieval): replace(part, model=model)})
+    queries, space = np.arange(700, 720), translator.space
+    scores, rows = space.search(queries, 3, direction=direction, retrieval=retrieval)
+    density = space.density(queries, rows[:, 0], direction=direction)
+    expected = model(Candidates(scores, rows, queries, density))
+    words = [space.sides(direction)[0].index_to_key[row] for row in queries]
+    asked = translator.with_parts(calibration=moved)
+    answers = asked.translate(words, 3, direction=direction, retrieval=retrieval, model_only=True)
+    stated = [[translation.confidence for translation in answer] for answer in answers]
+    assert np.allclose(np.array(stated, np.float64), expected, atol=1e-6)

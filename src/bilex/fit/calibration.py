@@ -4,10 +4,11 @@ A confidence is a logistic function of three features of candidate j of a query 
 score s_j, its lead s_1 - s_2 if it is the first, and its lag s_j - s_1. Slopes are never negative, so that
 confidences fall with the scores. Held-out seeds are few, and more frequent than the words that people look
 up. For C1 with preset "auto", the function is therefore drawn towards one that was fitted to dictionaries of
-other vectors (`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and with the
-vocabulary that is asked: the more words lie around an answer, the lower is its CSLS, right or wrong. It
-falls where the first answer lies beyond frequency rank 48,000: at the same score it is right less often.
-research/calibration.md describes how all this was chosen, and the remaining error.
+other vectors (`PRIORS`). Its level rises with the accuracy on the rarer held-out words, and follows three
+features of the two words: how densely other words lie around them, how rare the query is, and whether the
+first answer lies beyond frequency rank 48,000. At the same score, answers in dense places and to rarer
+queries are right more often, and very rare answers less often. research/calibration.md describes how all
+this was chosen, and the remaining error.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import itertools
 import math
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,40 +36,60 @@ RETRIEVALS: tuple[Retrieval, Retrieval] = ("csls", "nn")
 _FOLDS = 5
 _BINS = 10
 _POOL = 100
-_RANK_OFFSET = 100
 # Besides the held-out words, this number of the most frequent words is translated; the last number is the
 # candidates that are re-ranked for each.
 _FREQUENT, _FREQUENT_SAMPLE, _FREQUENT_POOL = 10_000, 200, 20
-# Between these the size of the vocabulary moves the prior: smaller and larger ones made no clear difference.
-# Answers of a rank beyond the second are right less often.
-_SMALL, _LARGE = 20_000, 48_000
+# Answers beyond this frequency rank are right less often at the same score. Queries are right more often the
+# rarer they are, up to a rank; its logarithm is taken from an offset on.
+_RARE_ANSWER, _RARE_QUERY, _RANK_OFFSET = 48_000, 20_000, 3_000
 # How much a later candidate counts beside the first: the first one's confidence is what people read.
 _LATER = 0.05
 # The L2 penalties on the level and the slopes of a function, from zero, or from the prior where there is one.
-_FROM_ZERO, _FROM_PRIOR = (0.0, 1.0, 1.0, 1.0), (80.0, 40.0, 40.0, 40.0)
+_FROM_ZERO, _FROM_PRIOR = (0.0, 1.0, 1.0, 1.0), (160.0, 40.0, 40.0, 40.0)
+
+
+class Candidates(NamedTuple):
+    """The best candidates of some queries, best first, and all that their confidences depend on.
+
+    Attributes:
+        scores: Their scores, one query per row, in at least two columns for the lead of the first.
+        rows: Their rows in the vocabulary, in the shape of `scores`.
+        query: The row of each query.
+        density: The sum of the CSLS terms of each query and its first candidate.
+    """
+
+    scores: Floats
+    rows: Rows
+    query: Rows
+    density: Floats
+
+    def only(self, chosen: Truths) -> Candidates:
+        """Those of some queries."""
+        return Candidates(self.scores[chosen], self.rows[chosen], self.query[chosen], self.density[chosen])
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag, log rank) + rare · r))).
+    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag) + of_words · (density, rank, rarity)))).
 
-    Rank and r are of the first answer: r is the logarithm of how far its rank lies beyond 48,000 words. The
-    slope of the rank is zero; models of earlier versions may have another.
+    `features` and `word_features` compute the numbers. Only the functions of `PRIORS` have slopes `of_words`,
+    and what was drawn towards them.
     """
 
     bias: float
-    slopes: tuple[float, float, float, float]
-    rare: float = 0.0
+    slopes: tuple[float, float, float]
+    of_words: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def __call__(self, scores: npt.ArrayLike, first: npt.ArrayLike) -> Numbers:
-        """The confidence of every candidate, in the shape of `scores`.
+    def __call__(self, found: Candidates) -> Numbers:
+        """The confidence of every candidate, one query per row."""
+        log_odds = self.bias + features(found.scores) @ np.array(self.slopes)
+        return _logistic(log_odds + (word_features(found) @ np.array(self.of_words))[:, None])
 
-        Args:
-            scores: Falling scores, one query per row.
-            first: The rank of each query's first answer, from 0.
-        """
-        log_odds = self.bias + features(scores, first) @ np.array(self.slopes)
-        return _logistic(log_odds + self.rare * rarity(first)[:, None])
+    def rescaled(self, shift: float, slope: float) -> Logistic:
+        """The function whose log-odds are shift + slope · log-odds of this one."""
+        (a, b, c), (d, e, f) = self.slopes, self.of_words
+        slopes, of_words = (slope * a, slope * b, slope * c), (slope * d, slope * e, slope * f)
+        return Logistic(shift + slope * self.bias, slopes, of_words)
 
     @classmethod
     def fit(cls, answers: Answers, prior: Prior | None = None) -> Logistic:
@@ -76,20 +97,19 @@ class Logistic:
         from scipy.optimize import minimize
 
         words, candidates = answers.right.shape
-        x = features(answers.scores, answers.first)[..., :3].reshape(-1, 3)
+        x = features(answers.found.scores).reshape(-1, 3)
         y = answers.right.reshape(-1).astype(np.float64)
         counts = np.tile([1.0] + [_LATER] * (candidates - 1), words)
         mean, spread = np.average(x, axis=0, weights=counts), x.std(axis=0)
         spread[spread < 1e-12] = 1
         x = (x - mean) / spread
-        centre, penalty, rare = np.zeros(4), np.array(_FROM_ZERO), 0.0
+        centre, penalty, of_words = np.zeros(4), np.array(_FROM_ZERO), cls.of_words
         if prior is not None:
             others = prior.of_model(answers)
-            rare = others.rare
-            slopes = np.array(others.slopes[:3])
+            of_words, slopes = others.of_words, np.array(others.slopes)
             centre = np.concatenate([[others.bias + slopes @ mean], slopes * spread])
             penalty = np.array(_FROM_PRIOR)
-        given = rare * np.repeat(rarity(answers.first), candidates)
+        given = np.repeat(word_features(answers.found) @ np.array(of_words), candidates)
 
         def loss(w: Numbers) -> tuple[float, Numbers]:
             z, away = w[0] + x @ w[1:] + given, w - centre
@@ -101,54 +121,49 @@ class Logistic:
         found = minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds).x
         slopes = found[1:] / spread
         score, lead, lag = slopes.tolist()
-        return cls(float(found[0] - slopes @ mean), (score, lead, lag, 0.0), rare)
+        return cls(float(found[0] - slopes @ mean), (score, lead, lag), of_words)
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A function of many models of C1, whose bias depends on held-out accuracy and vocabulary of a model."""
+    """A function of many models of C1, whose bias depends on the held-out accuracy of a model."""
 
     function: Logistic
     per_accuracy: float
-    per_words: float
 
     def of_model(self, answers: Answers) -> Logistic:
         """The function for a model with these answers to held-out words."""
-        moved = self.per_accuracy * log_odds_of_rarer(answers) + self.per_words * log_words(answers)
+        moved = self.per_accuracy * log_odds_of_rarer(answers)
         return replace(self.function, bias=self.function.bias + moved)
 
 
 def log_odds_of_rarer(answers: Answers) -> float:
     """The log-odds that a first answer is right, among the two thirds of the words with the rarest ones."""
-    rarer = answers.right[answers.first >= np.quantile(answers.first, 1 / 3), 0]
+    first = answers.found.rows[:, 0]
+    rarer = answers.right[first >= np.quantile(first, 1 / 3), 0]
     return math.log((rarer.sum() + 1) / (len(rarer) - rarer.sum() + 1))
 
 
-def log_words(answers: Answers) -> float:
-    """How much larger than small the vocabulary is that was asked, as a logarithm."""
-    return math.log(min(max(answers.vocabulary, _SMALL), _LARGE) / _SMALL)
-
-
 PRIORS: dict[Retrieval, Prior] = {
-    "csls": Prior(Logistic(-1.91, (7.34, 2.30, 4.17, 0.0), -1.5), 0.502, 0.595),
-    "nn": Prior(Logistic(-5.35, (7.01, 13.1, 8.74, 0.0), -1.0), 0.385, 0.379),
+    "csls": Prior(Logistic(-7.73, (5.79, 3.98, 4.61), (2.07, 0.431, -1.5)), 0.525),
+    "nn": Prior(Logistic(-6.89, (14.0, 5.25, 7.07), (-5.69, 0.402, -1.0)), 0.552),
 }
 
 
-def rarity(first: npt.ArrayLike) -> Numbers:
-    """The logarithm of how far each rank, from 0, lies beyond 48,000 words; 0 for the others."""
-    beyond: Numbers = np.log(np.maximum(1.0, (np.asarray(first, np.float64) + 1) / _LARGE))
-    return beyond
-
-
-def features(scores: npt.ArrayLike, first: npt.ArrayLike) -> Numbers:
-    """Score, lead, lag and log rank of the first answer, by candidate: shape (queries, candidates, 4)."""
+def features(scores: npt.ArrayLike) -> Numbers:
+    """Score, lead and lag by candidate: shape (queries, candidates, 3)."""
     table = np.asarray(scores, np.float64)
     lead = np.zeros_like(table)
     if table.shape[1] > 1:
         lead[:, 0] = table[:, 0] - table[:, 1]
-    rank = np.log(_RANK_OFFSET + np.asarray(first, np.float64))
-    return np.stack([table, lead, table - table[:, :1], np.repeat(rank[:, None], table.shape[1], 1)], axis=2)
+    return np.stack([table, lead, table - table[:, :1]], axis=2)
+
+
+def word_features(found: Candidates) -> Numbers:
+    """Density, log rank of the query, and the logarithm of how far the first answer's lies beyond 48,000."""
+    rank = np.log(_RANK_OFFSET + np.minimum(found.query, _RARE_QUERY))
+    rarity = np.log(np.maximum(1.0, (found.rows[:, 0] + 1) / _RARE_ANSWER))
+    return np.stack([found.density, rank, rarity], axis=1)
 
 
 def _logistic(z: Numbers) -> Numbers:
@@ -204,17 +219,6 @@ class Calibration:
     parts: dict[tuple[Direction, Retrieval], Calibrated] = field(default_factory=dict)
     note: str = "not calibrated"
 
-    def confidence(
-        self, scores: Floats, rows: Rows, direction: Direction, retrieval: Retrieval
-    ) -> Numbers | None:
-        """The confidence of each candidate, or None where none was learned.
-
-        `scores` fall, one query per row, in at least two columns, for the lead of the first; `rows` are the
-        candidates as rows of their vocabulary.
-        """
-        part = self.parts.get((direction, retrieval))
-        return None if part is None else part.model(scores, rows[:, 0])
-
     def swapped(self) -> Calibration:
         """The same confidences with source and target language exchanged."""
         other = dict(zip(DIRECTIONS, DIRECTIONS[::-1], strict=True))
@@ -238,18 +242,29 @@ class Calibration:
             ValueError, TypeError, KeyError, AttributeError: It was changed.
         """
         parts: dict[tuple[Direction, Retrieval], Calibrated] = {}
+        note = str(stored["note"])
         for direction, retrieval in itertools.product(DIRECTIONS, RETRIEVALS):
             part = stored.get(f"{direction} {retrieval}")
             if part is not None:
-                bias, *slopes = map(_finite, (part["model"]["bias"], *part["model"]["slopes"]))
-                if len(slopes) not in (3, 4):
-                    raise ValueError(f"a calibration with {len(slopes)} slopes")
-                score, lead, lag, rank = (*slopes, 0.0)[:4]
-                model = Logistic(bias, (score, lead, lag, rank), _finite(part["model"].get("rare", 0.0)))
                 numbers = {name: _finite(value) for name, value in part.items() if name != "model"}
                 numbers["words"] = int(numbers["words"])
-                parts[direction, retrieval] = Calibrated(model=model, **numbers)  # type: ignore[arg-type]
-        return cls(parts, str(stored["note"]))
+                if (model := _stored_function(part["model"])) is None:
+                    note = "not calibrated: a development version learned the confidences; align again"
+                else:
+                    parts[direction, retrieval] = Calibrated(model=model, **numbers)  # type: ignore[arg-type]
+        return cls(parts, note)
+
+
+def _stored_function(stored: dict[str, Any]) -> Logistic | None:
+    """A function as a model has it; None for one with the rank of the answer, of a development version.
+
+    Earlier ones stored a fourth slope, which is zero in others, and the slope of rare answers by itself.
+    """
+    score, lead, lag, *rank = map(_finite, stored["slopes"])
+    others = stored.get("of_words", (0.0, 0.0, stored.get("rare", 0.0)))
+    density, of_query, rare = map(_finite, others)
+    function = Logistic(_finite(stored["bias"]), (score, lead, lag), (density, of_query, rare))
+    return None if any(rank) else function
 
 
 def _finite(value: object) -> float:
@@ -263,17 +278,13 @@ def _finite(value: object) -> float:
 class Answers:
     """The best candidates of held-out words in one direction and retrieval, and of frequent words.
 
-    `scores` and `right` (whether a candidate is a translation) have one row per word, `first` the row of the
-    first candidate; `frequent_scores` and `frequent_first` are the same of frequent words that are no seeds.
-    `vocabulary` is the number of words of the language that was asked.
+    `right` says which candidates are translations, in the shape of their scores; the `frequent` words are
+    no seeds.
     """
 
-    scores: Floats
-    first: Rows
+    found: Candidates
     right: Truths
-    frequent_scores: Floats
-    frequent_first: Rows
-    vocabulary: int
+    frequent: Candidates
 
 
 AnswerRecords = dict[tuple[Direction, Retrieval], Answers]
@@ -305,11 +316,12 @@ def answer_records(
             sample = frequent_rows(query_side.index_to_key, known)
         found = _retrieve(space, query_side.rows(drawn), direction)
         others = _retrieve(space, sample, direction, _FREQUENT_POOL) if len(sample) else {}
-        for retrieval, (scores, rows) in found.items():
-            right = np.stack([np.isin(row, right) for row, right in zip(rows, translations, strict=True)])
-            more = others.get(retrieval, (scores[:0], rows[:0]))
-            numbers = (scores, rows[:, 0], right, more[0], more[1][:, 0])
-            records[direction, retrieval] = Answers(*numbers, vocabulary=len(query_side))
+        for retrieval, asked in found.items():
+            right = np.stack(
+                [np.isin(row, known) for row, known in zip(asked.rows, translations, strict=True)]
+            )
+            none = asked.only(np.zeros(len(asked.rows), bool))
+            records[direction, retrieval] = Answers(asked, right, others.get(retrieval, none))
     return records
 
 
@@ -328,7 +340,7 @@ def learn_confidences(records: AnswerRecords, seed: int = 0, *, of_auto: bool = 
     """
     for direction in DIRECTIONS:
         key: tuple[Direction, Retrieval] = (direction, "csls")
-        words = len(records[key].scores) if key in records else 0
+        words = len(records[key].right) if key in records else 0
         if words < FEWEST_WORDS:
             needed = f"have a known translation, and at least {FEWEST_WORDS} are needed"
             return Calibration(note=f"not calibrated: {words} held-out words {needed}")
@@ -343,7 +355,7 @@ def calibrate(space: Space, held_out: Lexicon, seed: int = 0, seeds: Lexicon | N
 
 def _retrieve(
     space: Space, queries: Rows, direction: Direction, pool: int = _POOL
-) -> dict[Retrieval, tuple[Floats, Rows]]:
+) -> dict[Retrieval, Candidates]:
     """The best candidates of some words by CSLS and by plain similarity.
 
     The most similar words of each query are re-ranked by CSLS, which needs r of these candidates only: on a
@@ -356,28 +368,27 @@ def _retrieve(
     r_distinct = mean_of_best(
         np.asarray(key_side.vectors[distinct]), query_side.vectors, CSLS_NEIGHBOURS, device=space.device
     )
-    r_query = similar[:, :CSLS_NEIGHBOURS].mean(axis=1, keepdims=True)
-    csls = 2 * similar - r_query - r_distinct[place.reshape(rows.shape)]
+    density = similar[:, :CSLS_NEIGHBOURS].mean(axis=1, keepdims=True) + r_distinct[place.reshape(rows.shape)]
+    csls = 2 * similar - density
     best = np.argsort(-csls, axis=1, kind="stable")[:, :CANDIDATES]
+    by_csls, answers, dense = (np.take_along_axis(part, best, 1) for part in (csls, rows, density))
     return {
-        "csls": (np.take_along_axis(csls, best, 1), np.take_along_axis(rows, best, 1)),
-        "nn": (similar[:, :CANDIDATES], rows[:, :CANDIDATES]),
+        "csls": Candidates(by_csls, answers, queries, dense[:, 0]),
+        "nn": Candidates(similar[:, :CANDIDATES], rows[:, :CANDIDATES], queries, density[:, 0]),
     }
 
 
 def _learn(answers: Answers, prior: Prior | None, seed: int) -> Calibrated:
     """Fit the function to all words; estimate its error by cross-validation."""
-    words = len(answers.scores)
+    words = len(answers.right)
     folds = np.random.default_rng(seed).permutation(words) % _FOLDS
     stated = np.empty(words)
     for fold in range(_FOLDS):
         inside, outside = folds != fold, folds == fold
-        kept = replace(
-            answers, scores=answers.scores[inside], first=answers.first[inside], right=answers.right[inside]
-        )
-        stated[outside] = Logistic.fit(kept, prior)(answers.scores[outside], answers.first[outside])[:, 0]
+        kept = replace(answers, found=answers.found.only(inside), right=answers.right[inside])
+        stated[outside] = Logistic.fit(kept, prior)(answers.found.only(outside))[:, 0]
     model, right = Logistic.fit(answers, prior), answers.right[:, 0]
-    frequent = model(answers.frequent_scores, answers.frequent_first)[:, 0]
+    frequent = model(answers.frequent)[:, 0]
     return Calibrated(
         model=model,
         words=words,

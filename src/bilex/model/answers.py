@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bilex.fit.calibration import Numbers
+from bilex.fit.calibration import Candidates, Numbers
 from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Searcher, directed
 from bilex.model.unknown import COMPOSED
 from bilex.vectors.phrases import unit_of
@@ -270,7 +270,7 @@ class Proposer:
     ) -> None:
         words, space = translator.space, translator.whole_space
         self._space, self._direction, self._retrieval = space, direction, retrieval
-        self._calibration = translator.calibration
+        self._calibrated = translator.calibration.parts.get((direction, retrieval))
         self._by_words = self._by_all = words.searcher(direction=direction, retrieval=retrieval)
         if words is not space:
             self._by_all = space.searcher(direction=direction, retrieval=retrieval)
@@ -307,9 +307,11 @@ class Proposer:
         found = Proposals.blank(len(rows), min(k, self._keys))
         width = min(found.rows.shape[1], rows.shape[1])
         found.scores[:, :width], found.rows[:, :width] = scores[:, :width], rows[:, :width]
-        if queries.ndim == 1:
-            sure = self._calibration.confidence(scores, rows, self._direction, self._retrieval)
-            found.confidence[:, :width] = np.nan if sure is None else sure[:, :width]
+        if queries.ndim == 1 and self._calibrated is not None:
+            words = np.asarray(queries, np.int64)
+            density = self._space.density(words, rows[:, 0], direction=self._direction)
+            confidence = self._calibrated.model(Candidates(scores, rows, words, density))
+            found.confidence[:, :width] = confidence[:, :width]
         return found
 
     def _known_first(self, queries: Rows, k: int) -> Proposals:

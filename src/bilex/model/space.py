@@ -200,9 +200,14 @@ class Space:
         )
         if retrieval == "nn" or not len(queries):
             return similar
-        r_queries, r_keys = directed(self.neighbourhoods(), direction)
-        csls: Floats = 2 * similar - r_queries[queries] - r_keys[answers]
+        csls: Floats = 2 * similar - self.density(queries, answers, direction=direction)
         return csls
+
+    def density(self, queries: Rows, answers: Rows, *, direction: Direction = "forward") -> Floats:
+        """The sum of the CSLS terms of each query row and of the answer row at the same place."""
+        r_queries, r_keys = directed(self.neighbourhoods(), direction)
+        total: Floats = r_queries[queries] + r_keys[answers]
+        return total
 
     def _checked(self, vectors: Rows | Floats) -> Floats:
         """Query vectors, made unit where the metric is the cosine."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from bilex.core.manifest import checksums
 from bilex.evaluation.without_gold import wilson_interval
-from bilex.fit.calibration import Calibration, Logistic, Numbers, Truths, expected_calibration_error
+from bilex.fit.calibration import Calibration, Numbers, Truths, expected_calibration_error
 from bilex.model.storage import StoredModel, replace_calibration
 from bilex_workbench.api import RESPONSE
 
@@ -252,8 +252,7 @@ def _recalibrated(calibration: Calibration, change: Recalibration) -> Calibratio
     The new confidence is logistic(shift + slope · log-odds of the earlier one): again a logistic model.
     """
     part = calibration.parts[("forward", "csls")]
-    a, b, c, d, rare = (change.slope * slope for slope in (*part.model.slopes, part.model.rare))
-    model = Logistic(change.shift + change.slope * part.model.bias, (a, b, c, d), rare)
+    model = part.model.rescaled(change.shift, change.slope)
     error = part.error if change.error_after is None else change.error_after
     parts = {**calibration.parts, ("forward", "csls"): replace(part, model=model, error=error)}
     return Calibration(parts, calibration.note)
