@@ -260,11 +260,11 @@ def _stored_function(stored: dict[str, Any]) -> Logistic | None:
 
     Earlier ones stored a fourth slope, which is zero in others, and the slope of rare answers by itself.
     """
-    score, lead, lag, *rank = map(_finite, stored["slopes"])
+    score, lead, lag, rank = map(_finite, (*stored["slopes"], 0.0)[:4])
     others = stored.get("of_words", (0.0, 0.0, stored.get("rare", 0.0)))
     density, of_query, rare = map(_finite, others)
     function = Logistic(_finite(stored["bias"]), (score, lead, lag), (density, of_query, rare))
-    return None if any(rank) else function
+    return None if rank else function
 
 
 def _finite(value: object) -> float:
@@ -317,9 +317,7 @@ def answer_records(
         found = _retrieve(space, query_side.rows(drawn), direction)
         others = _retrieve(space, sample, direction, _FREQUENT_POOL) if len(sample) else {}
         for retrieval, asked in found.items():
-            right = np.stack(
-                [np.isin(row, known) for row, known in zip(asked.rows, translations, strict=True)]
-            )
+            right = np.stack([np.isin(*both) for both in zip(asked.rows, translations, strict=True)])
             none = asked.only(np.zeros(len(asked.rows), bool))
             records[direction, retrieval] = Answers(asked, right, others.get(retrieval, none))
     return records
