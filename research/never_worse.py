@@ -10,11 +10,9 @@ trainedsg/vectors/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs web Engl
 word pairs of FreeDict as en-fi.tsv and so on (see `python -m research.freedict`).
 
 `check` fits C1 as a user gets it, with "auto" and with each preset, and scores the test dictionary: for the
-report, never for a choice. For "auto" it also records what `bilex align` promises (the expected P@1 with its
-interval), the calibration error of the confidences on the words of both dictionaries and, with --features,
-the answers from which confidences are learned and judged. `parts` compares
-settings of C1 on pairs that took part in nothing: held-out seeds, and FreeDict's pairs without words of the
-test dictionary. One JSON line per fit; `python -m research.limits` judges.
+report, never for a choice. `parts` compares settings of C1 on pairs that took part in nothing: held-out
+seeds, and FreeDict's pairs without words of the test dictionary. One JSON line per fit;
+`python -m research.limits` judges. What `bilex align` promises is checked by `research.vocabularies`.
 """
 
 from __future__ import annotations
@@ -34,13 +32,9 @@ from bilex.core.errors import BilexError
 from bilex.data import sample_path
 from bilex.fit import trial
 from bilex.fit.calibration import (
-    DIRECTIONS,
     AnswerRecords,
     Answers,
     Candidates,
-    answer_records,
-    error_by_chance,
-    expected_calibration_error,
 )
 from research.packed import read_dictionary, read_vectors
 
@@ -118,33 +112,6 @@ def p_at_1(translator: Translator, test: Lexicon) -> list[float]:
     return [round(100 * part.p_at_1, 2) for part in parts]
 
 
-def promised(translator: Translator, judged: Lexicon, known: Lexicon) -> Row:
-    """By direction, the expected P@1 with its interval, and the calibration error on words without seeds.
-
-    An answer is right if any dictionary lists it: a test dictionary that was made for one direction lists, in
-    the other, only some translations of a word.
-    """
-    row: Row = {}
-    expectation = translator.provenance.expectation
-    for direction in DIRECTIONS if expectation.measured else ():
-        row[f"expected {direction}"] = [round(100 * value, 1) for value in expectation.of(direction)]
-        asked = judged if direction == "forward" else judged.swapped()
-        queries, keys = translator.space.sides(direction)
-        seeds = {pair[direction == "backward"] for pair in translator.seeds.pairs}
-        words = asked.covered(queries.key_to_index, keys.key_to_index).translations()
-        free = [word for word in words if word not in seeds]
-        truth = (known if direction == "forward" else known.swapped()).translations()
-        answers = translator.translate(free, 1, direction=direction)
-        stated = [answer[0].confidence for answer in answers]
-        if not free or None in stated:
-            continue
-        right = [answer[0].word in truth[word] for word, answer in zip(free, answers, strict=True)]
-        row[f"ece {direction}"] = round(expected_calibration_error(stated, right), 4)  # type: ignore[arg-type]
-        row[f"bias {direction}"] = round(float(np.mean(stated) - np.mean(right)), 4)  # type: ignore[arg-type]
-        row[f"ece by chance {direction}"] = round(error_by_chance(stated), 4)  # type: ignore[arg-type]
-    return row
-
-
 def save_features(file: Path, kinds: dict[str, AnswerRecords]) -> None:
     """Write records of answers as arrays, which are named KIND.DIRECTION.RETRIEVAL.PART."""
     arrays: dict[str, Any] = {}
@@ -180,27 +147,10 @@ def checked(options: argparse.Namespace, setting: str, preset: str) -> Row:
     started = time.perf_counter()
     translator = Translator(C1(preset=preset, device=options.device))
     row: Row = {"setting": setting, "vocabulary": options.words, "form": preset}
-    records: dict[str, AnswerRecords] = {}
-
-    def remembered(*arguments: Any) -> Any:
-        records["trial"] = answer_records(*arguments)
-        return records["trial"]
-
-    trial.answer_records = remembered  # type: ignore[assignment,attr-defined]
-    lexicon = seeds if len(seeds) else None
-    translator.fit(source, target, lexicon, progress=False, calibrate=preset == "auto")
+    translator.fit(source, target, seeds if len(seeds) else None, progress=False, calibrate=False)
     row["seconds"] = round(time.perf_counter() - started, 2)
     most = read(options.data, f"{setting.partition(':')[0]}:5k", 1)[2]
     other = independent(options.freedict, setting, test, most)  # the same words with any number of seeds
-    if preset == "auto":
-        more = Lexicon([]) if setting.partition(":")[0] in NOT_TO_PROMISE else other
-        known = listed(options, setting, test)
-        row |= promised(translator, Lexicon([*test.pairs, *more.pairs]), known)
-        if options.features and records:
-            for kind, pairs in {"test": test.without(seeds, by="word"), "other": more}.items():
-                records[kind] = answer_records(translator.space, pairs, known)
-            file = options.features / f"{setting.replace('/', '_').replace(':', '_')}.npz"
-            save_features(file, records)
     row["p@1"] = p_at_1(translator, test)
     row["mean"] = round(float(np.mean(row["p@1"])), 2)
     counted = [judged.covered(source.key_to_index, target.key_to_index) for judged in (test, other)]
@@ -258,7 +208,6 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--forms", nargs="+", help="presets of check, or names of parts")
     parser.add_argument("--freedict", type=Path, help="a folder of FreeDict's word pairs")
-    parser.add_argument("--features", type=Path, help="a folder for the answers of auto")
     parser.add_argument("--words", type=int, default=21_000, help="of each language")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)

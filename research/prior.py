@@ -1,15 +1,15 @@
 """The prior of confidences (`bilex.fit.calibration.PRIORS`), fitted to many models.
 
-    python -m research.vocabularies DATA FREEDICT FEATURES --settings … --sizes 10000 20000 40000
+    python -m research.vocabularies DATA FREEDICT FEATURES --settings … --sizes 20000 40000
     python -m research.prior FEATURES FEATURES/vocabularies.jsonl [--write]
 
 FEATURES has, in a folder for each size of the vocabulary, the answers of models to held-out seeds
 ("trial"), to the test dictionary ("test") and to FreeDict ("other"), none of them seeds; right is what any
-dictionary of the pair lists. `research.never_worse --run check --features FEATURES/18500` writes such, too.
-Each dictionary of a model counts by the root of its words. Printed are the calibration error (ECE) of the
-present prior and of one fitted without the family that is judged, the expected accuracy, how much two
-dictionaries disagree about one model, and the coefficients for all families. With --write, what the check
-promises (expected P@1, ECE) is computed again, so that another prior needs no other fits.
+dictionary of the pair lists. Each dictionary of a model counts by the root of its words. Printed are the
+calibration error (ECE) of the present prior and of one fitted without the family that is judged, the
+expected accuracy, how much two dictionaries disagree about one model, and the coefficients for all
+families. With --write, what the check promises (expected P@1, ECE) is computed again, so that another prior
+needs no other fits.
 """
 
 from __future__ import annotations
