@@ -150,6 +150,15 @@ def test_the_level_of_the_prior_follows_the_accuracy_on_rarer_held_out_words() -
     assert np.isfinite(bias(100, 100, 100))
 
 
+def test_answers_rarer_than_48000_words_have_less_confidence_where_there_is_a_prior() -> None:
+    ranks = np.array([0, 47_999, 96_000, 191_999])
+    asked = candidates(np.repeat([[0.3, 0.1]], 4, axis=0), first=ranks)
+    rarity = word_features(asked)[:, 2]
+    assert rarity == pytest.approx([0, 0, np.log(96_001 / 48_000), np.log(4)])
+    with_prior = PRIORS["csls"].function(asked)[:, 0]
+    assert with_prior[0] == with_prior[1] > with_prior[2] > with_prior[3]
+
+
 def test_words_matter_only_where_there_is_a_prior() -> None:
     scores = np.repeat([[0.3, 0.1]], 4, axis=0)
     rare = {"first": np.array([0, 47_999, 96_000, 191_999])}
@@ -299,6 +308,11 @@ def test_calibrations_of_earlier_versions_are_read(translator: Translator) -> No
         part["model"]["slopes"] = part["model"]["slopes"][:3]
         del part["frequent"], part["model"]["rare"]
     assert Calibration.from_dict(stored).parts["forward", "csls"].model == now.model
+    for slopes in ([1.0, 1.0], [1.0] * 5):
+        with pytest.raises(ValueError, match="slopes"):
+            Calibration.from_dict(
+                {**stored, "forward csls": {**parts[0], "model": {**parts[0]["model"], "slopes": slopes}}}
+            )
     parts[0]["model"]["slopes"] = [1.0, 1.0, 1.0, 0.3]  # as between them
     of_development = Calibration.from_dict(stored)
     assert len(of_development.parts) == 3

@@ -94,7 +94,23 @@ def test_promises_that_miss_fail(
     for direction in ("forward", "backward"):
         row[f"p@1 {direction}"], row[f"expected {direction}"] = 40.0, [45.0, *expected]
         row[f"ece {direction}"], row[f"ece by chance {direction}"] = ece, 0.02
-    rows = [{**row, "vocabulary": words} for words in (20_000, 40_000) for _ in range(6)]
+    rows = [{**row, "vocabulary": words} for words in (10_000, 20_000) for _ in range(6)]
     found = verdicts(tmp_path, capsys, vocabularies=rows)
     promises = [word for name, word in found.items() if name.startswith("promises")]
     assert len(promises) == 3 and promises.count("FAIL") == failing
+
+
+def test_larger_vocabularies_are_also_judged_by_themselves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: list[dict[str, object]] = []
+    for words, ece, found in ((20_000, 0.03, 45.0), (40_000, 0.06, 20.0)):
+        row: dict[str, object] = {"setting": "en-fi:1k", "fitted": 40_000, "vocabulary": words}
+        for direction in ("forward", "backward"):
+            row[f"p@1 {direction}"], row[f"expected {direction}"] = found, [45.0, 30.0, 60.0]
+            row[f"ece {direction}"], row[f"ece by chance {direction}"] = ece, 0.02
+        rows += [row] * 10
+    found_all = verdicts(tmp_path, capsys, vocabularies=rows)
+    failed = [name for name, word in found_all.items() if word == "FAIL"]
+    assert sum("40,000 to 200,000" in name for name in failed) == 3
+    assert len(failed) == 4  # all together, only the interval misses

@@ -260,7 +260,10 @@ def _stored_function(stored: dict[str, Any]) -> Logistic | None:
 
     Earlier ones stored a fourth slope, which is zero in others, and the slope of rare answers by itself.
     """
-    score, lead, lag, rank = map(_finite, (*stored["slopes"], 0.0)[:4])
+    slopes = stored["slopes"]
+    if len(slopes) not in (3, 4):
+        raise ValueError(f"a calibration with {len(slopes)} slopes")
+    score, lead, lag, rank = map(_finite, (*slopes, 0.0)[:4])
     others = stored.get("of_words", (0.0, 0.0, stored.get("rare", 0.0)))
     density, of_query, rare = map(_finite, others)
     function = Logistic(_finite(stored["bias"]), (score, lead, lag), (density, of_query, rare))
