@@ -6,6 +6,7 @@ reads, as far as they are there:
 
     refine.jsonl               of research.refine: what decisions do to other words
     never_worse_check.jsonl    of research.never_worse: auto, as a user gets it, and the presets
+    curve.jsonl                of research.never_worse: auto with any number of seeds
     vocabularies.jsonl         of research.vocabularies: promises with vocabularies of several sizes
     mixing.jsonl               of research.mixing: P@1 with fixed λ, and the answers that choose λ
 
@@ -97,6 +98,26 @@ def seeds(folder: Path) -> Iterator[Verdict]:
         yield f"seeds: auto at least {sentence} - 0.3", not failed[name] if below[name] else None, found
 
 
+def curve(folder: Path) -> Iterator[Verdict]:
+    """More seeds never hurt, on words of other dictionaries and held-out ones."""
+    kinds, curves = ("held out", "other"), dict[tuple[str, int], dict[int, float]]()
+    for row in rows_of(folder, "curve.jsonl"):
+        if row["form"] == "auto":
+            words = [row[f"{kind} words"] for kind in kinds]
+            mean = np.average([np.mean(row[kind]) for kind in kinds], weights=words)
+            place = row["setting"].partition(":")[0], row["vocabulary"]
+            curves.setdefault(place, {})[row["seeds"]] = float(mean)
+    steps, failed = 0, []
+    for (pair, size), means in curves.items():
+        counts = sorted(means)
+        for more, fewer in zip(counts[1:], counts[:-1], strict=True):
+            steps, lost = steps + 1, means[fewer] - means[more]
+            if lost > 0.3:
+                failed.append(f"{pair} of {size:,} words, {fewer} to {more} ({lost:.1f})")
+    name = "seeds: a step to more of them loses at most 0.3"
+    yield name, not failed if steps else None, f"{steps} steps; below: {', '.join(failed) or 'none'}"
+
+
 def mixings(row: Row) -> tuple[float, float, float, float, float]:
     """λ by the present rule and its P@1; P@1 of the best of 0, 0.1, ..., and that λ; P@1 of λ = 0."""
     usual = DEMO_MIXING if row["tuning"] == "demo" else PRESETS[OFFLINE_ENCODER].mixing
@@ -166,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Print one line per requirement; 1 if one fails."""
     given = sys.argv[1:] if arguments is None else arguments
     folder = Path(given[0]) if given else HERE
-    parts: tuple[Callable[[Path], Iterator[Verdict]], ...] = (refine, seeds, mixing, promises)
+    parts: tuple[Callable[[Path], Iterator[Verdict]], ...] = (refine, seeds, curve, mixing, promises)
     failures = 0
     for part in parts:
         for requirement, holds, numbers in part(folder):

@@ -2,6 +2,8 @@
 
     python -m research.never_worse DATA --run check --out research/results/never_worse_check.jsonl
     python -m research.never_worse DATA --run parts --freedict FREEDICT --out research/results/parts.jsonl
+    python -m research.never_worse DATA --run curve --freedict FREEDICT --out research/results/curve.jsonl \
+        --forms auto --settings en-fi:100 en-fi:300 en-fi:1000
 
 DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionaries/xling/ and, from
 `python -m research.glove` and `python -m research.trained`, glove/vectors/, trained/vectors/ and
@@ -11,7 +13,8 @@ word pairs of FreeDict as en-fi.tsv and so on (see `python -m research.freedict`
 
 `check` fits C1 as a user gets it, with "auto" and with each preset, and scores the test dictionary: for the
 report, never for a choice. `parts` compares settings of C1 on pairs that took part in nothing: held-out
-seeds, and FreeDict's pairs without words of the test dictionary. One JSON line per fit;
+seeds, and FreeDict's pairs without words of the test dictionary. `curve` does the same with any number of
+seeds, drawn from the larger dictionary, and judges all numbers by the same words. One JSON line per fit;
 `python -m research.limits` judges. What `bilex align` promises is checked by `research.vocabularies`.
 """
 
@@ -63,6 +66,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "two passes": {"passes": 2},
     "no spelling": {"spelling": False},
     "joined": {"start": "joined"},
+    "warm-up": {"warm_up": 1},
+    "constants of many seeds": {"size": 2_236},
     "whole rounds": _WHOLE,
     "best": {"preset": "best"},
 }
@@ -171,13 +176,40 @@ def parts(options: argparse.Namespace, setting: str, name: str) -> Row:
         more = read(options.data, setting.partition(":")[0] + ":5k", 1)[2]
         judged["held out"] = more.without(usable, by="word")
     judged["other"] = independent(options.freedict, setting, test, usable)
-    row: Row = {"setting": setting, "form": name}
+    return {"setting": setting, "form": name} | judged_fit(options, name, (source, target), learned, judged)
+
+
+def curve(options: argparse.Namespace, setting: str, name: str) -> Row:
+    """Some settings of C1 with a number of seeds; the same fifth of the larger dictionary is held out."""
+    pair, _, count = setting.partition(":")
+    source, target, seeds, test = read(options.data, f"{pair}:5k", options.words)
+    split = trial.hold_out(seeds.covered(source.key_to_index, target.key_to_index), 0.2, 1)
+    assert split is not None
+    order = np.random.default_rng(5).permutation(len(split[0])).tolist()[: int(count)]
+    learned = Lexicon([split[0].pairs[number] for number in order])
+    judged = {"held out": split[1], "other": independent(options.freedict, setting, test, seeds)}
+    row: Row = {"setting": setting, "form": name, "seeds": len(learned), "vocabulary": options.words}
+    return row | judged_fit(options, name, (source, target), learned, judged)
+
+
+def judged_fit(
+    options: argparse.Namespace,
+    name: str,
+    sides: tuple[WordVectors, WordVectors],
+    learned: Lexicon,
+    judged: dict[str, Lexicon],
+) -> Row:
+    """P@1 on each kind of pairs, and the number of their words."""
     translator = Translator(C1(device=options.device, **PARTS[name]))
-    translator.fit(source, target, learned if len(learned) else None, progress=False, calibrate=False)
+    translator.fit(*sides, learned if len(learned) else None, progress=False, calibrate=False)
+    row: Row = {}
     for kind, pairs in judged.items():
-        if len(pairs.covered(source.key_to_index, target.key_to_index)):
-            row[kind] = p_at_1(translator, pairs)
+        if len(covered := pairs.covered(*(side.key_to_index for side in sides))):
+            row |= {kind: p_at_1(translator, covered), f"{kind} words": len(covered.translations())}
     return row
+
+
+RUNS = {"check": checked, "parts": parts, "curve": curve}
 
 
 def work(options: argparse.Namespace, jobs: Any, rows: Any, ends: float) -> None:
@@ -189,7 +221,7 @@ def work(options: argparse.Namespace, jobs: Any, rows: Any, ends: float) -> None
         except Exception:  # the queue is empty
             break
         try:
-            rows.put((checked if options.run == "check" else parts)(options, setting, part))
+            rows.put(RUNS[options.run](options, setting, part))
         except (BilexError, OSError, RuntimeError, ValueError) as error:  # the other jobs go on
             rows.put({"setting": setting, "form": part, "failed": str(error) or repr(error)})
     rows.put(None)
@@ -202,11 +234,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--run", choices=["check", "parts"], required=True)
+    parser.add_argument("--run", choices=RUNS, required=True)
     parser.add_argument(
         "--settings", nargs="+", default=[f"{p}:{n}" for n in ("5k", "1k", "0") for p in PAIRS]
     )
-    parser.add_argument("--forms", nargs="+", help="presets of check, or names of parts")
+    parser.add_argument("--forms", nargs="+", help="presets of check, or names of parts (PARTS)")
     parser.add_argument("--freedict", type=Path, help="a folder of FreeDict's word pairs")
     parser.add_argument("--words", type=int, default=21_000, help="of each language")
     parser.add_argument("--workers", type=int, default=8)

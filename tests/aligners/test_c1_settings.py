@@ -58,11 +58,11 @@ def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int
     ("settings", "seeds", "enough"),
     [
         ({}, 0, 0),
-        ({}, 299, 0),
-        ({}, 300, 5000),
+        ({}, 99, 0),
+        ({}, 100, 5000),
         ({}, 20_000, 5000),
         ({"size": 1000}, 200, 5000),
-        ({"size": 200}, 1000, 0),
+        ({"size": 50}, 1000, 0),
         ({"enough_pairs": 700}, 5000, 700),
         ({"updates": 9}, 1000, 0),  # the user's number of updates is taken as it is
         ({"preset": "best"}, 1000, 0),
@@ -154,7 +154,7 @@ def test_auto_is_best_in_three_passes_with_spellings_as_evidence(
 
 
 def test_a_trial_of_auto_has_two_passes_and_with_few_seeds_one() -> None:
-    for seeds, count in ((250, 1), (1000, 2), (5000, 2)):
+    for seeds, count in ((50, 1), (250, 2), (1000, 2), (5000, 2)):
         assert len(C1().for_trial(seeds, MANY_WORDS).plan(seeds // 2, 20_000)) == count
 
 
@@ -177,11 +177,11 @@ def test_a_trial_of_auto_ends_with_one_whole_round_along_which_maps_are_kept(see
         {"passes": 1},
         {"contrastive": False},
         {"self_learning": False},
-        {"size": 200},
+        {"size": 50},
     ],
 )
 def test_a_trial_chooses_no_extent_where_it_is_given(settings: dict[str, Any]) -> None:
-    assert C1().leaves_extent_open(1000) and not C1().leaves_extent_open(299)
+    assert C1().leaves_extent_open(1000) and not C1().leaves_extent_open(99)
     given = C1(**settings)
     assert not given.leaves_extent_open(1000)
     assert not given.for_trial(1000, MANY_WORDS).snapshots

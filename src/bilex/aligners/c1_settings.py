@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 MANY_SEEDS = 2236
 # Below this number of seeds, rounds without contrast come first.
 _WARM_UP_SEEDS = 600
-# Below this number of seeds, pairs that the vocabularies suggest join them (`starts`).
-_FEW_SEEDS = 300
+# Below this number of seeds, pairs that the vocabularies suggest join them (`starts`). "auto" needs fewer,
+# since identical spellings and passes help it (research/never_worse.md).
+_FEW_SEEDS, _FEW_SEEDS_OF_AUTO = 300, 100
 # Induced pairs that serve as seeds of the last pass (half of it with many seeds), and the smallest number of
 # words of the smaller vocabulary per pair.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
@@ -209,14 +210,14 @@ class C1Settings(Aligner):
         full_csls: Rank new pairs by true CSLS.
         enough_pairs: If the first round, before new pairs were found, contrasts fewer pairs than this, it
             makes fewer updates: a share of the summed step lengths in proportion to its pairs. 0 for all
-            updates whatever the number of pairs; None for 5,000 with preset "auto" and 300 seeds or more,
+            updates whatever the number of pairs; None for 5,000 with preset "auto" and 100 seeds or more,
             otherwise 0.
         damping: This number times dimensions / pairs times the mean eigenvalue is added before whitening;
             None for 3 (1 - extent) with preset "auto", otherwise 0.
         start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
             "shared" (these three together) for what the vocabularies suggest, joined to the seeds;
             "unsupervised" for the shapes of both spaces, without seeds only; "joined" for the best of these;
-            "auto" for "joined" under 300 seeds and "seeds" above.
+            "auto" for "joined" under 300 seeds, with preset "auto" under 100, and "seeds" above.
         spelling: Whether words of identical spelling join the first dictionary, and those that the maps
             confirm the seeds of later passes; None for preset "auto" only.
         passes: How often to pass through the rounds; None for three with preset "auto", and with "best" and
@@ -229,7 +230,7 @@ class C1Settings(Aligner):
         size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
         extent: The share of the summed step lengths that each round makes. Under 1, presets other than "best"
             and "careful" also take half as many steps, each twice as long. None for all of them; with preset
-            "auto" and 300 seeds or more, for what held-out seeds choose in a trial, or 0.65 without one.
+            "auto" and 100 seeds or more, for what held-out seeds choose in a trial, or 0.65 without one.
         snapshots: Whether the last of several passes has one whole round, whose maps are kept at some points
             of it in `snapshots_`; a trial chooses `extent` so.
 
@@ -379,7 +380,8 @@ class C1Settings(Aligner):
 
     def has_few(self, seeds: int) -> bool:
         """Whether there are so few seeds that pairs which the vocabularies suggest join them."""
-        return (seeds if self.size is None else self.size) < _FEW_SEEDS
+        few = _FEW_SEEDS_OF_AUTO if self.preset == "auto" else _FEW_SEEDS
+        return (seeds if self.size is None else self.size) < few
 
     def leaves_extent_open(self, pairs: int) -> bool:
         """Whether a trial on so many seeds is to choose the extent."""

@@ -132,7 +132,8 @@ def decide(
     if calibrate:
         progress.log(f"Confidences: {calibration.note}.")
     report = TrialReport(note=note, mixing=mixing if chooses_mixing else None)
-    return Decisions(mixing=mixing, calibration=calibration, report=report, failed=failed)
+    extent = USUAL_EXTENT if chooses_extent else None
+    return Decisions(mixing=mixing, extent=extent, calibration=calibration, report=report, failed=failed)
 
 
 def not_calibrated(calibrate: bool, words: int, note: str = "") -> Calibration:
