@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bilex import C1, BilexError
+from bilex.aligners.c1_settings import USUAL_EXTENT
 from bilex.aligners.lnmap import LNMap
 from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
@@ -100,6 +101,14 @@ def test_few_seeds_give_no_confidences_and_say_so(world: Planted, count: int, ca
         assert (
             f"need 200 seed words that are in the vectors, and there are {count}" in fitted.calibration.note
         )
+
+
+def test_where_no_words_can_be_held_out_auto_takes_the_usual_extent(world: Planted) -> None:
+    words, others = world.pairs(0, 60).pairs, world.target.index_to_key[7:]
+    two_each = Lexicon([*words, *((a, other) for (a, _), other in zip(words, others, strict=False))])
+    decided = trial.decide(C1(device="cpu"), world.source, world.target, two_each)
+    assert decided.extent == USUAL_EXTENT and not decided.report.ran
+    assert trial.decide(C1(device="cpu"), world.source, world.target, world.pairs(0, 60)).extent is None
 
 
 def test_a_trial_that_fails_leaves_the_fit_without_confidences(
