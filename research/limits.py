@@ -102,9 +102,10 @@ def curve(folder: Path) -> Iterator[Verdict]:
     """More seeds never hurt, on words of other dictionaries and held-out ones."""
     kinds, curves = ("held out", "other"), dict[tuple[str, int], dict[int, float]]()
     for row in rows_of(folder, "curve.jsonl"):
-        if row["form"] == "auto":
-            words = [row[f"{kind} words"] for kind in kinds]
-            mean = np.average([np.mean(row[kind]) for kind in kinds], weights=words)
+        judged = [kind for kind in kinds if kind in row]  # none where a fit failed
+        if row["form"] == "auto" and judged:
+            words = [row[f"{kind} words"] for kind in judged]
+            mean = np.average([np.mean(row[kind]) for kind in judged], weights=words)
             place = row["setting"].partition(":")[0], row["vocabulary"]
             curves.setdefault(place, {})[row["seeds"]] = float(mean)
     steps, failed = 0, []

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MANY_SEEDS = 2236
 # Below this number of seeds, rounds without contrast come first.
 _WARM_UP_SEEDS = 600
-# Below this number of seeds, pairs that the vocabularies suggest join them (`starts`). "auto" needs fewer,
-# since identical spellings and passes help it (research/never_worse.md).
+# Below this number of seeds, pairs that the vocabularies suggest join them (`starts`). For "auto" the
+# bound was chosen on held-out seeds and other dictionaries (research/never_worse.md).
 _FEW_SEEDS, _FEW_SEEDS_OF_AUTO = 300, 100
 # Induced pairs that serve as seeds of the last pass (half of it with many seeds), and the smallest number of
 # words of the smaller vocabulary per pair.
