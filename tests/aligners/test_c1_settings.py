@@ -58,11 +58,11 @@ def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int
     ("settings", "seeds", "enough"),
     [
         ({}, 0, 0),
-        ({}, 99, 0),
-        ({}, 100, 5000),
+        ({}, 49, 0),
+        ({}, 50, 5000),
         ({}, 20_000, 5000),
         ({"size": 1000}, 200, 5000),
-        ({"size": 50}, 1000, 0),
+        ({"size": 49}, 1000, 0),
         ({"enough_pairs": 700}, 5000, 700),
         ({"updates": 9}, 1000, 0),  # the user's number of updates is taken as it is
         ({"preset": "best"}, 1000, 0),
@@ -103,6 +103,11 @@ def test_passes_and_the_constants_of_the_last_are_settings_of_their_own(seeds: i
             plan = C1(preset=preset, passes=count).plan(seeds, MANY_WORDS)
             assert [part.constants for part in plan] == [own] * (count - 1) + [many if count > 1 else own]
     assert len(C1(passes=3, self_learning=False).plan(seeds, MANY_WORDS)) == 1
+
+
+def test_early_passes_on_few_seeds_search_among_frequent_words() -> None:
+    for seeds, words in ((0, 20_000), (49, 20_000), (50, 20_000), (299, 20_000), (300, None)):
+        assert [part.words for part in C1().plan(seeds, MANY_WORDS)] == [words, words, None]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +159,7 @@ def test_auto_is_best_in_three_passes_with_spellings_as_evidence(
 
 
 def test_a_trial_of_auto_has_two_passes_and_with_few_seeds_one() -> None:
-    for seeds, count in ((50, 1), (250, 2), (1000, 2), (5000, 2)):
+    for seeds, count in ((49, 1), (250, 2), (1000, 2), (5000, 2)):
         assert len(C1().for_trial(seeds, MANY_WORDS).plan(seeds // 2, 20_000)) == count
 
 
@@ -177,11 +182,11 @@ def test_a_trial_of_auto_ends_with_one_whole_round_along_which_maps_are_kept(see
         {"passes": 1},
         {"contrastive": False},
         {"self_learning": False},
-        {"size": 50},
+        {"size": 49},
     ],
 )
 def test_a_trial_chooses_no_extent_where_it_is_given(settings: dict[str, Any]) -> None:
-    assert C1().leaves_extent_open(1000) and not C1().leaves_extent_open(99)
+    assert C1().leaves_extent_open(1000) and not C1().leaves_extent_open(49)
     given = C1(**settings)
     assert not given.leaves_extent_open(1000)
     assert not given.for_trial(1000, MANY_WORDS).snapshots

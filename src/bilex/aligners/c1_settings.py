@@ -22,7 +22,7 @@ MANY_SEEDS = 2236
 _WARM_UP_SEEDS = 600
 # Below this number of seeds, pairs that the vocabularies suggest join them (`starts`). For "auto" the
 # bound was chosen on held-out seeds and other dictionaries (research/never_worse.md).
-_FEW_SEEDS, _FEW_SEEDS_OF_AUTO = 300, 100
+_FEW_SEEDS, _FEW_SEEDS_OF_AUTO = 300, 50
 # Induced pairs that serve as seeds of the last pass (half of it with many seeds), and the smallest number of
 # words of the smaller vocabulary per pair.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
@@ -210,14 +210,14 @@ class C1Settings(Aligner):
         full_csls: Rank new pairs by true CSLS.
         enough_pairs: If the first round, before new pairs were found, contrasts fewer pairs than this, it
             makes fewer updates: a share of the summed step lengths in proportion to its pairs. 0 for all
-            updates whatever the number of pairs; None for 5,000 with preset "auto" and 100 seeds or more,
+            updates whatever the number of pairs; None for 5,000 with preset "auto" and 50 seeds or more,
             otherwise 0.
         damping: This number times dimensions / pairs times the mean eigenvalue is added before whitening;
             None for 3 (1 - extent) with preset "auto", otherwise 0.
         start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
             "shared" (these three together) for what the vocabularies suggest, joined to the seeds;
             "unsupervised" for the shapes of both spaces, without seeds only; "joined" for the best of these;
-            "auto" for "joined" under 300 seeds, with preset "auto" under 100, and "seeds" above.
+            "auto" for "joined" under 300 seeds, with preset "auto" under 50, and "seeds" above.
         spelling: Whether words of identical spelling join the first dictionary, and those that the maps
             confirm the seeds of later passes; None for preset "auto" only.
         passes: How often to pass through the rounds; None for three with preset "auto", and with "best" and
@@ -230,7 +230,7 @@ class C1Settings(Aligner):
         size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
         extent: The share of the summed step lengths that each round makes. Under 1, presets other than "best"
             and "careful" also take half as many steps, each twice as long. None for all of them; with preset
-            "auto" and 100 seeds or more, for what held-out seeds choose in a trial, or 0.65 without one.
+            "auto" and 50 seeds or more, for what held-out seeds choose in a trial, or 0.65 without one.
         snapshots: Whether the last of several passes has one whole round, whose maps are kept at some points
             of it in `snapshots_`; a trial chooses `extent` so.
 
@@ -371,8 +371,8 @@ class C1Settings(Aligner):
         anchors = own.anchors or min(most, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
         early = shortened(constants, own.early_extent)
         first = replace(early, iterations=1) if many and own.early_extent < 1 else early
-        # Without many seeds, 20,000 words find as good pairs (research/c1.md); with them not always.
-        words = _EARLY_WORDS if few else None
+        # With few seeds, 20,000 words find as good pairs (research/c1.md); with many not always.
+        words = _EARLY_WORDS if seeds < _FEW_SEEDS else None
         middle = [Pass(max(1, 3 * anchors // 5), early, words)] * (count - 2)
         of_last = last.constants(last.size or seeds, smaller_vocabulary)
         shares = _SNAPSHOTS if own.snapshots else ()
