@@ -185,10 +185,11 @@ def curve(options: argparse.Namespace, setting: str, name: str) -> Row:
     source, target, seeds, test = read(options.data, f"{pair}:5k", options.words)
     split = trial.hold_out(seeds.covered(source.key_to_index, target.key_to_index), 0.2, 1)
     assert split is not None
-    order = np.random.default_rng(5).permutation(len(split[0])).tolist()[: int(count)]
+    order = np.random.default_rng(options.draw).permutation(len(split[0])).tolist()[: int(count)]
     learned = Lexicon([split[0].pairs[number] for number in order])
     judged = {"held out": split[1], "other": independent(options.freedict, setting, test, seeds)}
     row: Row = {"setting": setting, "form": name, "seeds": len(learned), "vocabulary": options.words}
+    row["draw"] = options.draw
     return row | judged_fit(options, name, (source, target), learned, judged)
 
 
@@ -241,6 +242,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--forms", nargs="+", help="presets of check, or names of parts (PARTS)")
     parser.add_argument("--freedict", type=Path, help="a folder of FreeDict's word pairs")
     parser.add_argument("--words", type=int, default=21_000, help="of each language")
+    parser.add_argument("--draw", type=int, default=5, help="random seed of the seeds that curve draws")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=540)
