@@ -108,7 +108,7 @@ def test_where_no_words_can_be_held_out_auto_takes_the_usual_extent(world: Plant
     two_each = Lexicon([*words, *((a, other) for (a, _), other in zip(words, others, strict=False))])
     decided = trial.decide(C1(device="cpu"), world.source, world.target, two_each)
     assert decided.extent == USUAL_EXTENT and not decided.report.ran
-    assert trial.decide(C1(device="cpu"), world.source, world.target, world.pairs(0, 60)).extent is None
+    assert trial.decide(C1(device="cpu"), world.source, world.target, world.pairs(0, 40)).extent is None
 
 
 def test_a_trial_that_fails_leaves_the_fit_without_confidences(
