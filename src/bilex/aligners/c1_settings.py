@@ -26,7 +26,7 @@ _FEW_SEEDS, _FEW_SEEDS_OF_AUTO = 300, 50
 # Induced pairs that serve as seeds of the last pass (half of it with many seeds), and the smallest number of
 # words of the smaller vocabulary per pair.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
-# With few seeds or none, the passes before the last search among this number of words per language.
+# Under 300 seeds, the passes before the last search among this number of words per language.
 _EARLY_WORDS = 20_000
 # The share of the summed step lengths of "best" that a round of "auto" makes where no trial chooses it, and
 # the share of that which rounds before the last pass make (research/never_worse.md).
@@ -357,10 +357,10 @@ class C1Settings(Aligner):
 
     def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
         """The passes through the rounds; the most confident pairs of each join the seeds of the next."""
-        own, few = self.resolved(seeds), self.has_few(seeds)
+        own = self.resolved(seeds)
         seeds = seeds if self.size is None else self.size
         constants = own.constants(seeds, smaller_vocabulary)
-        count = own.passes or (3 if own.preset in EXTENTS and few else 1)
+        count = own.passes or (3 if own.preset in EXTENTS and self.has_few(seeds) else 1)
         if count == 1 or not own.self_learning or own.anchors == 0:
             return (Pass(0, constants),)
         last = own if own.last_pass == "same" else replace(own, size=MANY_SEEDS)
